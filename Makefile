@@ -1,0 +1,103 @@
+# Every target prepares what it needs itself, from a machine with python3 and make on.
+# `make` alone lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+PYTHON ?= python3
+# Test processes side by side; more than there are cores only makes them wait for each other.
+WORKERS ?= 2
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+SOURCES := $(wildcard src tests scripts bench docs examples)
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(READY) ## make .venv with kubexm and the locked tools in it
+	@echo "ready: $(BIN)/kubexm"
+
+# The stamp is newer than all it was made from, so a second set-up costs nothing.
+$(READY): pyproject.toml requirements/dev.txt scripts/make-venv.sh
+	@bash scripts/make-venv.sh $(PYTHON) $(VENV)
+	@echo "installing the locked packages into $(VENV) ..."
+	@$(PIP) install --require-hashes --requirement requirements/dev.txt
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.PHONY: quickstart
+quickstart: $(READY) ## run the first example, on simulated hosts and then on this machine
+	$(BIN)/kubexm run -f examples/hello.yaml --simulate
+	$(BIN)/kubexm run -f examples/hello.yaml
+
+.PHONY: demo
+demo: $(READY) ## a larger pipeline on simulated hosts, with the live view
+	$(BIN)/kubexm run -f examples/demo.yaml --simulate
+
+.PHONY: test
+test: lint ## everything that needs no lab: lint and all tests (under ten minutes)
+	$(PYTEST)
+
+.PHONY: check
+check: lint ## what to run before every commit: lint and the fast tests (under two minutes)
+	$(PYTEST) -m "not slow"
+
+.PHONY: lint
+lint: $(READY) ## format check, ruff, mypy --strict, import contracts
+	$(BIN)/ruff format --quiet --check $(SOURCES)
+	$(BIN)/ruff check --quiet $(SOURCES)
+	$(BIN)/mypy $(SOURCES)
+	$(BIN)/lint-imports
+
+.PHONY: format
+format: $(READY) ## put the sources into the one format, with sorted imports
+	$(BIN)/ruff check --quiet --select I --fix $(SOURCES)
+	$(BIN)/ruff format $(SOURCES)
+
+.PHONY: bench
+bench: $(READY) ## the engine's speed and memory, beside its limits
+	$(BIN)/python bench/engine.py
+
+# One file for every Python of the list: their compiled modules lie side by side, told apart by
+# name. It stays bound to Linux with glibc and to the architecture of the machine that made it.
+DIST_PYTHONS := 3.11 3.12 3.13 3.14
+DIST_PLATFORMS := $(foreach glibc,2_17 2_28 2_34,--platform manylinux_$(glibc)_$(shell uname -m))
+export SOURCE_DATE_EPOCH ?= 1577836800
+
+.PHONY: dist
+dist: $(READY) ## wheel, sdist and dist/kubexm.pyz, one file that runs where there is no pip
+	rm -rf build/pyz dist
+	$(BIN)/python -m build --no-isolation --outdir dist .
+	for version in $(DIST_PYTHONS); do \
+	  $(PIP) install --no-compile --target build/pyz/$$version --only-binary :all: \
+	    --implementation cp --python-version $$version $(DIST_PLATFORMS) \
+	    --require-hashes --requirement requirements/runtime.txt; \
+	  rm -r build/pyz/$$version/bin; \
+	  cp -rT build/pyz/$$version build/pyz/all; \
+	done
+	$(BIN)/python -m zipfile --extract dist/kubexm-*.whl build/pyz/all
+	$(BIN)/shiv --reproducible --site-packages build/pyz/all --console-script kubexm \
+	  --preamble scripts/pyz_preamble.py --root '~/.cache/kubexm/pyz' --output-file dist/kubexm.pyz
+	@ls -l dist
+
+.PHONY: lock
+lock: $(READY) ## pin the dependencies of pyproject.toml (UPGRADE=--upgrade for the newest)
+	@$(BIN)/python -m venv build/lock
+	@build/lock/bin/python -m pip --disable-pip-version-check --quiet install 'uv>=0.5'
+	$(COMPILE) --output-file requirements/runtime.txt
+	$(COMPILE) --group dev --constraint requirements/runtime.txt --output-file requirements/dev.txt
+
+# Universal and hashed: one file for every supported Python, from whatever index the user has.
+COMPILE = build/lock/bin/uv pip compile --quiet pyproject.toml --universal --python-version 3.11 \
+	--generate-hashes --no-emit-index-url --no-annotate --custom-compile-command 'make lock' $(UPGRADE)
+
+.PHONY: clean
+clean: ## remove all that these targets made
+	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
