@@ -1,0 +1,1 @@
+"""Names that several layers share: roles, paths, secret references, source marks."""

@@ -1,0 +1,21 @@
+"""The nearest right spelling of a wrong word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word most like this one, if any is like it at all."""
+    found = get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A hint that names the nearest known word, or lists a few of them."""
+    words = sorted(set(known))
+    if (match := nearest(word, words)) is not None:
+        return f"did you mean `{match}`?"
+    shown = ", ".join(f"`{name}`" for name in words[:8])
+    return f"known: {shown}{', …' if len(words) > 8 else ''}" if words else ""

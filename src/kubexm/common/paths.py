@@ -1,0 +1,45 @@
+"""Where state, data and caches of kubexm lie on the machine it runs on."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The directories of one installation: `KUBEXM_HOME`, or the XDG base directories."""
+
+    state: Path
+    data: Path
+    cache: Path
+
+    @classmethod
+    def from_environment(cls) -> Home:
+        """Follow `KUBEXM_HOME` if it is set, else the XDG variables and their defaults."""
+        if home := os.environ.get("KUBEXM_HOME"):
+            root = Path(home).expanduser().absolute()
+            return cls(root / "state", root / "data", root / "cache")
+        return cls(
+            _xdg("XDG_STATE_HOME", ".local/state"),
+            _xdg("XDG_DATA_HOME", ".local/share"),
+            _xdg("XDG_CACHE_HOME", ".cache"),
+        )
+
+    @property
+    def database(self) -> Path:
+        """The SQLite file that holds all runs."""
+        return self.state / "kubexm.db"
+
+    @property
+    def worlds(self) -> Path:
+        """Where simulated worlds lie unless the user says otherwise."""
+        return self.data / "worlds"
+
+
+def _xdg(variable: str, default: str) -> Path:
+    # The XDG specification says that a relative value is to be ignored.
+    value = os.environ.get(variable, "")
+    base = Path(value) if value.startswith("/") else Path.home() / default
+    return base / "kubexm"

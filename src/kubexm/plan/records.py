@@ -1,0 +1,164 @@
+"""What the journal keeps of a run, and the state that a run resumes from.
+
+A record is appended once and never changed; folding all records of a run in order gives the
+state. Skips that follow from a failure are records too, so that a store can show them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from kubexm.plan.events import ProducedValue
+from kubexm.plan.fragment import ExecutionFragment
+from kubexm.plan.result import Cause, HostResult
+
+Unit = tuple[str, str]
+"""A node id and a host name; `*` is the host of a `one_of` node."""
+
+
+class Record(msgspec.Struct, frozen=True, tag=True, rename="camel", omit_defaults=True):
+    """One line of the journal; `at` is seconds since the epoch."""
+
+    at: float
+
+
+class UnitDone(Record, frozen=True):
+    """A unit is final: with its values and fragment, all or nothing.
+
+    A failure either `quarantines` its host, or `blocks` what waits at a barrier, or both.
+    """
+
+    node: str
+    host: str
+    result: HostResult
+    quarantines: bool = False
+    blocks: bool = False
+    values: tuple[ProducedValue, ...] = ()
+    fragment: ExecutionFragment | None = None
+
+
+class UnitIntended(Record, frozen=True):
+    """A unit is about to change a host."""
+
+    node: str
+    host: str
+    attempt: int
+
+
+class UnitBound(Record, frozen=True):
+    """A `one_of` unit runs on this host."""
+
+    node: str
+    host: str
+
+
+class Quarantined(Record, frozen=True):
+    """A host was lost outside of any unit's result."""
+
+    host: str
+    cause: Cause
+
+
+class Turned(Record, frozen=True):
+    """From here on the run goes back."""
+
+    cause: Cause
+
+
+class LedgerEntry(Record, frozen=True):
+    """What a resource of a host was like before the first change to it."""
+
+    host: str
+    resource: str
+    prior: dict[str, Any]
+
+
+class Reopened(Record, frozen=True):
+    """A retry: these units are pending again, and no host is quarantined."""
+
+    units: tuple[Unit, ...]
+
+
+class HostSeen(Record, frozen=True):
+    """The host had this boot id when the run first reached it."""
+
+    host: str
+    boot_id: str
+
+
+AnyRecord = (
+    HostSeen
+    | UnitDone | UnitIntended | UnitBound | Quarantined | Turned | LedgerEntry | Reopened
+)
+
+
+@dataclass(slots=True)
+class RunState:
+    """What is known of a run when it starts or is resumed."""
+
+    done: dict[Unit, UnitDone] = field(default_factory=dict)
+    intended: set[Unit] = field(default_factory=set)
+    bound: dict[str, str] = field(default_factory=dict)
+    quarantined: dict[str, Cause] = field(default_factory=dict)
+    boots: dict[str, str] = field(default_factory=dict)
+    turned: Cause | None = None
+
+    @classmethod
+    def fold(cls, records: Iterable[AnyRecord]) -> RunState:
+        """The state after these records, in order."""
+        state = cls()
+        for record in records:
+            state.apply(record)
+        return state
+
+    def apply(self, record: AnyRecord) -> None:
+        """Take one more record into account."""
+        match record:
+            case UnitDone():
+                self.done[record.node, record.host] = record
+                self.intended.discard((record.node, record.host))
+                self._note_quarantine(record)
+            case UnitIntended():
+                self.intended.add((record.node, record.host))
+            case UnitBound():
+                self.bound[record.node] = record.host
+            case Quarantined():
+                self.quarantined[record.host] = record.cause
+            case HostSeen():
+                self._see(record)
+            case Turned():
+                self.turned = record.cause
+            case Reopened():
+                self._reopen(record.units)
+            case LedgerEntry():
+                pass  # the ledger belongs to the cluster, not to the run
+
+    def _see(self, record: HostSeen) -> None:
+        """After a reboot, finished units of the host start again at their precheck."""
+        known = self.boots.setdefault(record.host, record.boot_id)
+        if known != record.boot_id:
+            self.boots[record.host] = record.boot_id
+            for unit, done in list(self.done.items()):
+                if unit[1] == record.host and _must_be_looked_at_again(done):
+                    del self.done[unit]
+
+    def _note_quarantine(self, record: UnitDone) -> None:
+        result = record.result
+        if record.quarantines and result.failure is not None:
+            cause = Cause(record.node, result.host_name, result.message, result.failure)
+            self.quarantined.setdefault(result.host_name, cause)
+
+    def _reopen(self, units: Iterable[Unit]) -> None:
+        for unit in units:
+            self.done.pop(unit, None)
+            self.bound.pop(unit[0], None)
+        self.quarantined.clear()
+        self.turned = None
+
+
+def _must_be_looked_at_again(done: UnitDone) -> bool:
+    return done.result.status == "Success" or done.result.satisfied

@@ -1,0 +1,132 @@
+"""What came of a run: results that mirror the graph, and the rules that add them up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from kubexm.plan.policy import FailureClass
+
+Status = Literal["Pending", "Running", "Success", "Failed", "Skipped", "Cancelled", "RolledBack"]
+FINAL: frozenset[Status] = frozenset(("Success", "Failed", "Skipped", "Cancelled", "RolledBack"))
+_WORST: tuple[Status, ...] = ("Failed", "Cancelled", "RolledBack")
+Sign = Literal["+", "~", "-", "=", "?", ""]
+
+
+class Cause(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """The unit in which a failure began, and what it said."""
+
+    node: str
+    host: str
+    message: str
+    failure: FailureClass = "failed"
+
+    def __str__(self) -> str:
+        place = f"{self.node} on {self.host}" if self.host else self.node
+        return f"{place}: {self.message}"
+
+
+class HostResult(msgspec.Struct, frozen=True, rename="camel"):
+    """What one unit came to."""
+
+    host_name: str
+    status: Status = "Pending"
+    message: str = ""
+    stdout: str = ""
+    stderr: str = ""
+    start_time: datetime | None = None
+    end_time: datetime | None = None
+    skipped: bool = False
+    changed: bool = False
+    attempts: int = 0
+    failure: FailureClass | None = None
+    cause: Cause | None = None
+    sign: Sign = ""
+    diff: str = ""
+
+    @property
+    def satisfied(self) -> bool:
+        """Nothing had to be done, as opposed to held back."""
+        return self.status == "Skipped" and self.skipped
+
+
+class NodeResult(msgspec.Struct, frozen=True, rename="camel"):
+    """What one node came to on all its hosts."""
+
+    node_name: str
+    step_name: str
+    status: Status = "Pending"
+    message: str = ""
+    start_time: datetime | None = None
+    end_time: datetime | None = None
+    changed: bool = False
+    host_results: dict[str, HostResult] = {}
+
+
+class GraphExecutionResult(msgspec.Struct, frozen=True, rename="camel"):
+    """What a run came to; `rollback` is the run of the undo graph, if there was one."""
+
+    graph_name: str
+    status: Status
+    node_results: dict[str, NodeResult]
+    start_time: datetime | None = None
+    end_time: datetime | None = None
+    dry_run: bool = False
+    degraded: bool = False
+    message: str = ""
+    quarantined: dict[str, Cause] = {}
+    rollback: GraphExecutionResult | None = None
+
+    @property
+    def counts(self) -> dict[Status, int]:
+        """How many units ended in each status."""
+        counted: dict[Status, int] = {}
+        for node in self.node_results.values():
+            for host in node.host_results.values():
+                counted[host.status] = counted.get(host.status, 0) + 1
+        return counted
+
+    @property
+    def changed(self) -> int:
+        """How many units changed something, or would."""
+        return sum(
+            host.changed for node in self.node_results.values() for host in node.host_results.values()
+        )
+
+
+def node_status(
+    hosts: Iterable[HostResult], tolerated: frozenset[str] = frozenset()
+) -> Status:
+    """The worst of a node's hosts; failures of hosts in `tolerated` don't count."""
+    statuses: set[Status] = set()
+    started = False
+    for host in hosts:
+        if host.status == "Failed" and host.host_name in tolerated:
+            started = True
+            continue
+        started = started or host.status in ("Success", "Running") or host.satisfied
+        statuses.add("Success" if host.satisfied else host.status)
+    for status in _WORST:
+        if status in statuses:
+            return status
+    if "Running" in statuses or ("Pending" in statuses and started):
+        return "Running"
+    if "Pending" in statuses:
+        return "Pending"
+    return "Success" if started or "Success" in statuses else "Skipped"
+
+
+def node_message(hosts: Mapping[str, HostResult], status: Status) -> str:
+    """The root cause if the node did not succeed, else nothing."""
+    if status not in ("Failed", "Skipped", "Cancelled", "RolledBack"):
+        return ""
+    ranked = sorted(hosts.values(), key=lambda host: host.status != status)
+    for host in ranked:
+        if host.status == "Failed":
+            return f"{host.host_name}: {host.message}"
+        if host.cause is not None:
+            return str(host.cause)
+    return next((host.message for host in ranked if host.message), "")

@@ -1,0 +1,109 @@
+"""Names and scopes: the decorators that make a function a task, a module or a pipeline.
+
+All three are the same thing, a function that returns a fragment of graph, or None when it is
+not required. The decorator gives the fragment its path and wires the hooks of that scope.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Literal, ParamSpec, get_args
+
+import msgspec
+
+from kubexm.errors import InvalidGraph
+from kubexm.plan.fragment import ExecutionFragment, chain, per_host, prefixed, replace
+from kubexm.plan.node import Compensation, Hook
+
+P = ParamSpec("P")
+Planner = Callable[P, ExecutionFragment | None]
+Moment = Literal["pre", "post", "on-failure", "always"]
+MOMENTS: tuple[Moment, ...] = get_args(Moment)
+
+
+class HookFragment(msgspec.Struct, frozen=True):
+    """A fragment to run at a moment of a scope; with `barrier`, once for all its hosts."""
+
+    moment: Moment
+    fragment: ExecutionFragment
+    barrier: bool = False
+
+
+def task(name: str) -> Callable[[Planner[P]], Planner[P]]:
+    """The function plans one component."""
+    return _scoped(name)
+
+
+def module(name: str) -> Callable[[Planner[P]], Planner[P]]:
+    """The function links the tasks of one area."""
+    return _scoped(name)
+
+
+def pipeline(name: str) -> Callable[[Planner[P]], Planner[P]]:
+    """The function links modules into one operation."""
+    return _scoped(name)
+
+
+def _scoped(name: str) -> Callable[[Planner[P]], Planner[P]]:
+    def decorate(plan: Planner[P]) -> Planner[P]:
+        if not (plan.__doc__ or "").strip():
+            raise InvalidGraph(f"`{name}` has no docstring, which its users read")
+
+        @functools.wraps(plan)
+        def planned(*args: P.args, **kwargs: P.kwargs) -> ExecutionFragment | None:
+            return prefixed(name, plan(*args, **kwargs))
+
+        return planned
+
+    return decorate
+
+
+def scope(
+    name: str,
+    body: ExecutionFragment | None,
+    *,
+    hooks: Sequence[HookFragment] = (),
+    compensate: ExecutionFragment | None = None,
+) -> ExecutionFragment | None:
+    """The body under a name, with its hooks and what undoes it; None if there is no body."""
+    if body is None or not body.nodes:
+        return None
+    whole = with_hooks(body, hooks)
+    undo = prefixed("@compensate", compensate)
+    if undo is not None:
+        mine = Compensation("", undo.nodes, undo.joins)
+        whole = replace(whole, compensations=(*whole.compensations, mine))
+    return prefixed(name, whole)
+
+
+def with_hooks(body: ExecutionFragment, hooks: Sequence[HookFragment]) -> ExecutionFragment:
+    """The body between its hooks, in the order pre, body, post, on-failure, always.
+
+    What follows waits for the last hook alone: a hook hands on the failure of its scope.
+    """
+    whole = body
+    for moment in MOMENTS:
+        for number, hook in enumerate([hook for hook in hooks if hook.moment == moment], 1):
+            whole = _with_hook(whole, body, hook, number)
+    return whole
+
+
+def _with_hook(
+    whole: ExecutionFragment, body: ExecutionFragment, hook: HookFragment, number: int
+) -> ExecutionFragment:
+    # On a host where the scope does nothing there is nothing to follow but the whole scope.
+    hosts = {host for node in body.nodes for host in node.hosts}
+    elsewhere = any(not hosts.issuperset(node.hosts) for node in hook.fragment.nodes)
+    barrier = hook.barrier or elsewhere
+    marked = _marked(hook, number, barrier)
+    sequence = chain if barrier else per_host
+    return sequence(marked, whole) if hook.moment == "pre" else sequence(whole, marked)
+
+
+def _marked(hook: HookFragment, number: int, barrier: bool) -> ExecutionFragment | None:
+    moved = prefixed(f"@{hook.moment}-{number}", hook.fragment)
+    if moved is None:
+        return None
+    mark = Hook("", hook.moment, barrier)
+    return replace(moved, nodes=tuple(replace(node, hook=mark) for node in moved.nodes))
