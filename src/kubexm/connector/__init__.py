@@ -1,0 +1,1 @@
+"""The channel to one host."""

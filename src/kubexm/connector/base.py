@@ -1,0 +1,152 @@
+"""What every connector offers: commands as argument lists, files, and one way to close.
+
+A connector raises `ConnectionLost` when the channel broke and `HostUnreachable` when it can't be
+opened; a command's own failure is an exit code, never an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from kubexm.errors import CommandFailed
+
+LineSink = Callable[[str, str], None]
+"""Takes a stream name (`stdout` or `stderr`) and a line as it comes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A program and its arguments; quoted once, by the connector, if it must be."""
+
+    argv: tuple[str, ...]
+    stdin: bytes = b""
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: str | None = None
+    sudo: bool = False
+    user: str | None = None
+    timeout: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """How a command ended."""
+
+    exit: int
+    stdout: bytes = b""
+    stderr: bytes = b""
+
+    @property
+    def ok(self) -> bool:
+        return self.exit == 0
+
+    @property
+    def text(self) -> str:
+        """Standard output as text without its last newline."""
+        return self.stdout.decode(errors="replace").removesuffix("\n")
+
+    @property
+    def error_text(self) -> str:
+        return self.stderr.decode(errors="replace").removesuffix("\n")
+
+
+@dataclass(frozen=True, slots=True)
+class FileStat:
+    """What is at a path; links are not followed. An id without a name is its own name."""
+
+    kind: Literal["file", "directory", "link", "other"]
+    mode: int
+    owner: str
+    group: str
+    size: int
+    uid: int = 0
+    gid: int = 0
+
+    def owned_by(self, user: str) -> bool:
+        """Whether the owner has this name, or this number."""
+        return user in (self.owner, str(self.uid))
+
+    def in_group(self, group: str) -> bool:
+        """Whether the group has this name, or this number."""
+        return group in (self.group, str(self.gid))
+
+
+C_LOCALE: Mapping[str, str] = {"LC_ALL": "C"}
+"""Answers that are read by a program come in one language."""
+
+STAT = ("stat", "-c", "%F|%a|%U|%u|%G|%g|%s", "--")
+"""The command, but for the path, whose answer `read_stat` reads; it wants `C_LOCALE`."""
+
+_KINDS: Mapping[str, Literal["file", "directory", "link"]] = {
+    "regular file": "file",
+    "regular empty file": "file",
+    "directory": "directory",
+    "symbolic link": "link",
+}
+
+
+def read_stat(answer: Completed) -> FileStat | None:
+    """What `STAT` found; None if there is nothing at the path."""
+    if answer.ok:
+        kind, mode, owner, uid, group, gid, size = answer.text.split("|")
+        return FileStat(
+            kind=_KINDS.get(kind, "other"),
+            mode=int(mode, 8),
+            owner=uid if owner == "UNKNOWN" else owner,
+            group=gid if group == "UNKNOWN" else group,
+            size=int(size),
+            uid=int(uid),
+            gid=int(gid),
+        )
+    if is_missing(answer):
+        return None
+    raise CommandFailed(STAT, answer.exit, stderr=answer.error_text)
+
+
+def is_missing(answer: Completed) -> bool:
+    """Whether a command failed because there is nothing at the path it was given."""
+    return not answer.ok and any(
+        answer.stderr.rstrip().endswith(reason)
+        for reason in (b"No such file or directory", b"Not a directory")
+    )
+
+
+class Connector(Protocol):
+    """One connection to one host."""
+
+    async def open(self) -> None:
+        """Connect, or connect again after a loss; idempotent."""
+
+    async def exec(self, command: Command, sink: LineSink | None = None) -> Completed:
+        """Run a command; when cancelled or timed out, its whole process group is ended.
+
+        `TimedOut` after `command.timeout` seconds.
+        """
+
+    async def batch(self, commands: Sequence[Command]) -> list[Completed]:
+        """Run short commands in one round trip; an answer for each, in order."""
+
+    async def put(
+        self,
+        path: str,
+        data: bytes,
+        *,
+        mode: int | None = None,
+        owner: str | None = None,
+        group: str | None = None,
+        sudo: bool = False,
+    ) -> None:
+        """Write a file atomically: a temporary one beside it, then a rename.
+
+        What is not given stays as it is; a new file gets 0644 and belongs to who writes it.
+        """
+
+    async def get(self, path: str, *, sudo: bool = False) -> bytes:
+        """The content of a file; `FileNotFoundError` if there is none."""
+
+    async def stat(self, path: str, *, sudo: bool = False) -> FileStat | None:
+        """What is at a path, or None."""
+
+    async def close(self) -> None:
+        """Release everything; what still runs is ended."""

@@ -1,0 +1,1 @@
+"""Stateless operations on a host: functions of a `Host`."""

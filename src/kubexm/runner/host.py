@@ -1,0 +1,93 @@
+"""A host as steps see it: its name, its facts, and commands that run on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kubexm.connector.base import Command, Completed, Connector, FileStat, LineSink
+from kubexm.errors import CommandFailed
+
+# What a step needs to describe a command; the channel itself stays out of its reach.
+__all__ = ["Command", "Completed", "FileStat", "Host", "LineSink"]
+
+
+class Host:
+    """One host: what is known of it, and the only way for a step to touch it."""
+
+    __slots__ = ("_connector", "_sink", "_sudo", "facts", "name", "state_dir", "vars")
+
+    def __init__(
+        self,
+        name: str,
+        connector: Connector,
+        *,
+        facts: Mapping[str, Any] | None = None,
+        vars: Mapping[str, Any] | None = None,
+        sudo: bool = False,
+        state_dir: str = "/var/lib/kubexm",
+    ) -> None:
+        self.name = name
+        self.facts: Mapping[str, Any] = facts or {}
+        self.vars: Mapping[str, Any] = vars or {}
+        self.state_dir = state_dir
+        self._connector = connector
+        self._sudo = sudo
+        self._sink: LineSink | None = None
+
+    def listening(self, sink: LineSink) -> Host:
+        """The same host, with every line of output handed to `sink` as it comes."""
+        twin = Host(
+            self.name,
+            self._connector,
+            facts=self.facts,
+            vars=self.vars,
+            sudo=self._sudo,
+            state_dir=self.state_dir,
+        )
+        twin._sink = sink
+        return twin
+
+    def command(self, *argv: str, sudo: bool | None = None, **settings: Any) -> Command:
+        """A command with this host's habits; `sudo` defaults to what the inventory says."""
+        return Command(argv, sudo=self._or_habit(sudo), **settings)
+
+    async def ask(self, *argv: str, **settings: Any) -> Completed:
+        """Run a command whose exit code is an answer."""
+        return await self._connector.exec(self.command(*argv, **settings))
+
+    async def run(self, *argv: str, **settings: Any) -> Completed:
+        """Run a command that must succeed; `CommandFailed` with its output otherwise."""
+        return self.checked(argv, await self.execute(self.command(*argv, **settings)))
+
+    async def execute(self, command: Command) -> Completed:
+        """Run a command, its lines going to whoever listens."""
+        return await self._connector.exec(command, self._sink)
+
+    async def batch(self, commands: Sequence[Command]) -> list[Completed]:
+        """Answers to several short commands in one round trip."""
+        return await self._connector.batch(commands)
+
+    @staticmethod
+    def checked(argv: Sequence[str], done: Completed) -> Completed:
+        """The same answer if it is a success, else `CommandFailed`."""
+        if not done.ok:
+            raise CommandFailed(argv, done.exit, stdout=done.text, stderr=done.error_text)
+        return done
+
+    async def put(
+        self, path: str, data: bytes, *, sudo: bool | None = None, **settings: Any
+    ) -> None:
+        """Write a file atomically, with `mode`, `owner` and `group` if given."""
+        await self._connector.put(path, data, sudo=self._or_habit(sudo), **settings)
+
+    async def get(self, path: str, *, sudo: bool | None = None) -> bytes:
+        """The content of a file; `FileNotFoundError` if there is none."""
+        return await self._connector.get(path, sudo=self._or_habit(sudo))
+
+    async def stat(self, path: str, *, sudo: bool | None = None) -> FileStat | None:
+        """What is at a path, or None; links are not followed."""
+        return await self._connector.stat(path, sudo=self._or_habit(sudo))
+
+    def _or_habit(self, sudo: bool | None) -> bool:
+        return self._sudo if sudo is None else sudo

@@ -1,0 +1,81 @@
+"""What each layer may see, on one page: a separate small object each, never the whole runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from kubexm.common.secrets import SecretRef
+from kubexm.runner.host import Host
+
+
+class Ledger(Protocol):
+    """Prior states of one host's resources; the first entry of a resource wins."""
+
+    async def remember(self, resource: str, prior: Mapping[str, Any]) -> None:
+        """Keep the prior state, durably, unless one is known already."""
+
+    def recall(self, resource: str) -> Mapping[str, Any] | None:
+        """The state before the first change, or None if we never changed it."""
+
+
+class Secrets(Protocol):
+    """Secret values by reference; every value handed out is redacted from then on."""
+
+    def reveal(self, reference: SecretRef) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PlanContext:
+    """What pipelines, modules and tasks decide by; read-only."""
+
+    hosts: Mapping[str, tuple[str, ...]]
+    """Host names by role."""
+    vars: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Facts by host name."""
+
+    def on(self, *roles: str) -> tuple[str, ...]:
+        """The hosts of these roles, each once, in the order of the inventory."""
+        return tuple(dict.fromkeys(host for role in roles for host in self.hosts.get(role, ())))
+
+
+@dataclass(frozen=True, slots=True)
+class UnitView:
+    """What references in parameters and `when` expressions may name, for one unit."""
+
+    host: Mapping[str, Any] = field(default_factory=dict)
+    """`name`, `roles` and `labels` of the host."""
+    vars: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+Say = Callable[[str, str], None]
+
+
+def _silent(stream: str, text: str) -> None:
+    """Drop a line nobody listens to."""
+
+
+async def _no_pause(question: str) -> None:
+    """Go on at once where nobody can be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepContext:
+    """What a step may touch: one host, its values, its secrets, its ledger."""
+
+    host: Host
+    node: str
+    ledger: Ledger
+    secrets: Secrets
+    values: Mapping[str, Any] = field(default_factory=dict)
+    attempt: int = 1
+    dry_run: bool = False
+    say: Say = _silent
+    """Takes a stream name and a line of text for the log."""
+    progress: Callable[[float, float, str], None] = field(default=lambda done, total, text: None)
+    confirm: Callable[[str], Awaitable[None]] = _no_pause
+    """Returns when a person said yes; raises `Refused` if they said no."""

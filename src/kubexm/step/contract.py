@@ -1,0 +1,145 @@
+"""The step: the smallest idempotent change to one host.
+
+A step is a frozen dataclass named for what is true afterwards. It says what it would look at
+(`probe`), what the answers mean (`judge`), how to make its statement true (`run`) and how to
+take that back (`rollback`). An exception from any of them is a failure of that unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Any, ClassVar
+
+import msgspec
+
+from kubexm.common.secrets import SecretRef
+from kubexm.connector.base import Command, Completed
+from kubexm.plan.fragment import ExecutionFragment
+from kubexm.plan.node import Key, StepSpec
+from kubexm.plan.result import Sign
+from kubexm.runner.host import Host
+from kubexm.runtime.contexts import StepContext
+
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a statement is true already, and if not, why not and what would be done."""
+
+    satisfied: bool
+    reason: str = ""
+    sign: Sign = "="
+    diff: str = ""
+
+    @classmethod
+    def holds(cls, reason: str = "") -> Verdict:
+        return cls(True, reason)
+
+    @classmethod
+    def needed(cls, reason: str, sign: Sign = "~", diff: str = "") -> Verdict:
+        return cls(False, reason, sign, diff)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What `run` did; `values` by key name."""
+
+    changed: bool = True
+    message: str = ""
+    stdout: str = ""
+    stderr: str = ""
+    values: Values = field(default_factory=dict)
+    fragment: ExecutionFragment | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NotYet:
+    """`run` found that it has to wait; the engine asks again after `delay`, holding no slot."""
+
+    delay: float
+    reason: str
+
+
+class Step:
+    """The contract; concrete steps are frozen dataclasses that derive from it."""
+
+    kind: ClassVar[str]
+    verifies = False
+    """After `run`, ask `precheck` again and fail if it still says needed."""
+    uninterruptible = False
+    """A cancel waits for it instead of ending it."""
+    undoes_itself = False
+    """When `run` failed, call `rollback` at once."""
+    declares_intent = False
+    """Its start is durable before `run`: it keeps a ledger, or its precheck can't be relied on."""
+
+    def spec(self) -> StepSpec:
+        """This step as data: only what differs from the defaults."""
+        params = {
+            item.name: msgspec.to_builtins(value, enc_hook=_encode)
+            for item in fields(self)  # type: ignore[arg-type]  # every step is a dataclass
+            if (value := getattr(self, item.name)) != _default(item)
+        }
+        return StepSpec(self.kind, params, self.needs(), self.provides())
+
+    def summary(self) -> str:
+        """What is true afterwards, in one line."""
+        raise NotImplementedError
+
+    def probe(self, host: Host) -> Sequence[Command] | None:
+        """Short commands that change nothing; None if `precheck` is a coroutine of its own."""
+        return None
+
+    def judge(self, answers: Sequence[Completed]) -> Verdict:
+        """What the answers to `probe` mean; pure."""
+        raise NotImplementedError
+
+    async def precheck(self, ctx: StepContext) -> Verdict:
+        """Whether there is anything to do; changes nothing."""
+        commands = self.probe(ctx.host)
+        if commands is None:
+            return Verdict.needed("has no precheck", sign="~")
+        return self.judge(await ctx.host.batch(commands))
+
+    async def run(self, ctx: StepContext) -> Outcome | NotYet | None:
+        """Make the statement true; None stands for a plain change."""
+        raise NotImplementedError
+
+    async def rollback(self, ctx: StepContext) -> None:
+        """Restore what the ledger remembers."""
+
+    async def diagnose(self, ctx: StepContext) -> str:
+        """What helps to understand a failure, collected before anything is undone."""
+        return ""
+
+    def needs(self) -> tuple[str, ...]:
+        """Names of the values it takes."""
+        return ()
+
+    def provides(self) -> tuple[Key, ...]:
+        """The values it leaves; only readers and minters may."""
+        return ()
+
+
+class Reader(Step):
+    """Changes nothing, always runs, in a dry run too; leaves values."""
+
+
+class Minter(Step):
+    """Makes something that others need, and runs only when one of them does."""
+
+
+class Expander(Step):
+    """Its `run` reads, changes nothing, and returns a fragment of graph."""
+
+
+def _default(item: Field[Any]) -> Any:
+    return item.default if item.default_factory is MISSING else item.default_factory()
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, SecretRef):
+        return value.uri
+    raise TypeError(f"{type(value).__name__} can't be stored in a graph")

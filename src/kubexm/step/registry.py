@@ -1,0 +1,69 @@
+"""Steps by kind: how a class gets its name and how a stored step becomes a step again."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, dataclass_transform
+
+import msgspec
+
+from kubexm.common.nearest import did_you_mean
+from kubexm.common.secrets import SecretRef
+from kubexm.errors import InvalidInput
+from kubexm.step.contract import Minter, Reader, Step
+
+S = TypeVar("S", bound=Step)
+_KINDS: dict[str, type[Step]] = {}
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=False)
+def step(kind: str) -> Callable[[type[S]], type[S]]:
+    """Make a class a frozen dataclass and a step of this kind."""
+
+    def register(cls: type[S]) -> type[S]:
+        frozen = dataclasses.dataclass(frozen=True)(cls)
+        if kind in _KINDS:
+            raise TypeError(f"two step classes have the kind `{kind}`")
+        if "provides" in cls.__dict__ and not issubclass(cls, (Reader, Minter)):
+            # A step whose precheck may be satisfied would leave nothing on the second run.
+            raise TypeError(f"`{kind}` provides values but is neither a Reader nor a Minter")
+        frozen.kind = kind
+        _KINDS[kind] = frozen
+        return frozen
+
+    return register
+
+
+def kinds() -> Mapping[str, type[Step]]:
+    """Every registered step class by kind."""
+    return _KINDS
+
+
+def find(kind: str) -> type[Step]:
+    """The class of a kind."""
+    if (found := _KINDS.get(kind)) is None:
+        raise InvalidInput(f"unknown step kind `{kind}`", hint=did_you_mean(kind, _KINDS))
+    return found
+
+
+def load(kind: str, params: Mapping[str, Any]) -> Step:
+    """The step that was stored under this kind with these parameters."""
+    cls = find(kind)
+    try:
+        return msgspec.convert(dict(params), cls, dec_hook=_decode)
+    except (msgspec.ValidationError, TypeError) as error:
+        raise InvalidInput(f"step `{kind}` can't take these parameters: {error}") from error
+
+
+def digest(kind: str) -> str:
+    """Changes when the code of a step does, so that a stored graph can tell."""
+    return hashlib.sha256(inspect.getsource(find(kind)).encode()).hexdigest()[:16]
+
+
+def _decode(wanted: type, value: Any) -> Any:
+    if wanted is SecretRef and isinstance(value, str):
+        return SecretRef(value)
+    raise TypeError(f"can't read a {wanted.__name__} from {value!r}")
