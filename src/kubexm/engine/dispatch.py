@@ -1,0 +1,85 @@
+"""The dispatcher: units that could run now, in the order of their remaining path, and slots."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable
+
+from kubexm.engine.limits import WITH_POOLS, WITHOUT_POOLS, AnyResource, Limits
+from kubexm.engine.topology import ACTIVE, READY, Unit
+
+
+class Dispatcher:
+    """Hands out slots, the most urgent unit first; everything here happens without awaiting."""
+
+    def __init__(
+        self, limits: Limits, admit: Callable[[Unit], bool], launch: Callable[[Unit], None]
+    ) -> None:
+        self.busy = 0
+        """Units that hold slots and do something now."""
+        self._limits = limits
+        self._admit = admit
+        self._launch = launch
+        self._ready: list[Unit] = []
+        self._freed: list[AnyResource] = []
+
+    def offer(self, unit: Unit) -> None:
+        """The unit may start as soon as its slots are free."""
+        unit.state = READY
+        unit.wanted = WITHOUT_POOLS
+        heapq.heappush(self._ready, unit)
+
+    def pump(self) -> None:
+        """Start all that can start."""
+        while True:
+            self._call_freed()
+            if not self._ready:
+                return
+            self._consider(heapq.heappop(self._ready))
+
+    def _call_freed(self) -> None:
+        """One more candidate from every resource that has room again."""
+        for resource in self._freed[:]:
+            unit = resource.next_candidate()
+            if unit is None:
+                self._freed.remove(resource)
+            else:
+                heapq.heappush(self._ready, unit)
+
+    def _consider(self, unit: Unit) -> None:
+        if unit.state != READY or (unit.wake is None and not self._admit(unit)):
+            return
+        if not self._limits.try_take(unit, unit.wanted):
+            return
+        unit.state = ACTIVE
+        self.busy += 1
+        if unit.wake is None:
+            self._launch(unit)
+        elif not unit.wake.done():
+            unit.wake.set_result(None)
+
+    def give_back(self, unit: Unit) -> None:
+        """The unit waits or is done: others may have its slots."""
+        if unit.slots:
+            self.busy -= 1
+            for resource in self._limits.release(unit):
+                if resource not in self._freed:
+                    self._freed.append(resource)
+
+    async def take(self, unit: Unit, wanted: int = WITHOUT_POOLS) -> None:
+        """Wait until the unit has its slots again; the caller pumps."""
+        unit.wake = asyncio.get_running_loop().create_future()
+        unit.wanted = wanted
+        unit.state = READY
+        heapq.heappush(self._ready, unit)
+        self.pump()
+        try:
+            await unit.wake
+        finally:
+            unit.wake = None
+            unit.state = ACTIVE
+
+    def add_pools(self, unit: Unit) -> bool:
+        """Take the unit's pools beside what it holds, if they are free."""
+        return unit.slots == WITH_POOLS or self._limits.try_add_pools(unit)

@@ -1,0 +1,177 @@
+"""What a running unit may ask for: its context, its values, a pause, slots, a durable intent."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable
+from typing import Protocol
+
+from kubexm.engine.bus import Bus
+from kubexm.engine.dispatch import Dispatcher
+from kubexm.engine.failures import HeldBack
+from kubexm.engine.lifecycle import Finished
+from kubexm.engine.limits import WITH_POOLS
+from kubexm.engine.options import Options
+from kubexm.engine.ports import EngineRuntime
+from kubexm.engine.topology import FINAL, Unit
+from kubexm.engine.values import Values
+from kubexm.plan import events
+from kubexm.plan.records import AnyRecord, LedgerEntry, UnitIntended
+from kubexm.plan.result import Cause
+from kubexm.runtime.contexts import StepContext, UnitView
+from kubexm.step.contract import Step
+
+
+class Walk(Protocol):
+    """The scheduler as the floor needs it."""
+
+    cancelled: str | None
+
+    def pump(self) -> None: ...
+    def finish(self, unit: Unit, finished: Finished) -> None: ...
+    def foresee(self, unit: Unit) -> Step | None: ...
+    def when_durable(self, record: AnyRecord, then: Callable[[], None]) -> None: ...
+    def demand(self, provider: Unit) -> asyncio.Future[None]: ...
+    def wish(self, provider: Unit) -> None: ...
+    def log(self, unit: Unit, stream: str, text: str) -> None: ...
+
+
+class Floor:
+    """The services of one walk to its units."""
+
+    def __init__(
+        self,
+        walk: Walk,
+        dispatcher: Dispatcher,
+        runtime: EngineRuntime,
+        options: Options,
+        values: Values,
+        bus: Bus,
+    ) -> None:
+        self.runtime = runtime
+        self.options = options
+        self.values = values
+        self._walk = walk
+        self._dispatcher = dispatcher
+        self._bus = bus
+
+    @property
+    def cancelled(self) -> str | None:
+        return self._walk.cancelled
+
+    def finish(self, unit: Unit, finished: Finished) -> None:
+        self._walk.finish(unit, finished)
+
+    def foresee(self, unit: Unit) -> Step | None:
+        return self._walk.foresee(unit)
+
+    def wish(self, provider: Unit) -> None:
+        self._walk.wish(provider)
+
+    def view(self, unit: Unit) -> UnitView:
+        values = self.values.view(unit.node.work.needs, unit.host)
+        return self.runtime.view(unit.host, values)
+
+    def context(self, unit: Unit) -> StepContext:
+        say = functools.partial(self._walk.log, unit)
+        return StepContext(
+            host=self.runtime.host(unit.host).listening(say),
+            node=unit.node.id,
+            ledger=self.runtime.ledger(unit.host, self._remember),
+            secrets=self.runtime.secrets,
+            values=self.values.view(unit.node.work.needs, unit.host),
+            attempt=unit.attempt,
+            dry_run=self.options.dry_run,
+            say=say,
+            progress=functools.partial(self._progress, unit),
+            confirm=self.runtime.confirm,
+        )
+
+    def announce(self, unit: Unit) -> None:
+        if self._bus.heard:
+            now = self.runtime.now()
+            self._bus.publish(
+                events.UnitStarted(at=now, node=unit.node.id, host=unit.host, attempt=unit.attempt)
+            )
+
+    def announce_retry(self, unit: Unit, message: str, delay: float) -> None:
+        if self._bus.heard:
+            self._bus.publish(
+                events.UnitRetried(
+                    at=self.runtime.now(),
+                    node=unit.node.id,
+                    host=unit.host,
+                    attempt=unit.attempt,
+                    message=self.runtime.redact(message),
+                    delay=delay,
+                )
+            )
+
+    def give_back(self, unit: Unit) -> None:
+        self._dispatcher.give_back(unit)
+        self._walk.pump()
+
+    async def take_again(self, unit: Unit) -> None:
+        await self._dispatcher.take(unit)
+
+    async def take_pools(self, unit: Unit) -> None:
+        """The unit's pools too; if they are full, all is given back and taken at once later."""
+        if not self._dispatcher.add_pools(unit):
+            self.give_back(unit)
+            await self._dispatcher.take(unit, WITH_POOLS)
+
+    async def pause(self, unit: Unit, seconds: float) -> None:
+        """Wait without holding a slot."""
+        self.give_back(unit)
+        await asyncio.sleep(seconds)
+        await self._dispatcher.take(unit)
+
+    async def intend(self, unit: Unit) -> None:
+        """Make it durable that this unit is about to change its host."""
+        node, host = unit.key
+        now = self.runtime.now()
+        await self._durably(UnitIntended(at=now, node=node, host=host, attempt=unit.attempt))
+
+    async def _remember(self, entry: LedgerEntry) -> None:
+        await self._durably(entry)
+
+    async def _durably(self, record: AnyRecord) -> None:
+        if self.options.dry_run:
+            return
+        done = asyncio.get_running_loop().create_future()
+        self._walk.when_durable(record, functools.partial(_resolve, done))
+        if not done.done():
+            # It only waits for the journal: if all others do too, the commit can be made here.
+            self._dispatcher.busy -= 1
+            self._walk.pump()
+            try:
+                await done
+            finally:
+                self._dispatcher.busy += 1
+
+    async def provide(self, unit: Unit, provider: Unit) -> None:
+        """Wait, without a slot, until another unit has left its values afresh."""
+        self.give_back(unit)
+        await self._walk.demand(provider)
+        result = provider.result
+        if result is None or provider.state != FINAL or result.status != "Success":
+            message = result.message if result is not None else "did not run"
+            raise HeldBack(
+                (result and result.cause) or Cause(provider.node.id, provider.host, message)
+            )
+        await self._dispatcher.take(unit)
+
+    def _progress(self, unit: Unit, done: float, total: float, text: str) -> None:
+        if self._bus.heard:
+            now = self.runtime.now()
+            self._bus.publish(
+                events.Progress(
+                    at=now, node=unit.node.id, host=unit.host, done=done, total=total, text=text
+                )
+            )
+
+
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

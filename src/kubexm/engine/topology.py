@@ -1,0 +1,317 @@
+"""The graph as the scheduler sees it: units that count what they wait for, and gates.
+
+A barrier never becomes N × M edges: each node has one gate that opens when all its units are
+final, and nodes that wait for the same set of gates share one. Where a node does not exist on a
+host, whoever waits for it there waits for what it would have waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+
+from kubexm.engine.work import Work
+from kubexm.plan.node import ANY_HOST, ExecutionNode, Join
+from kubexm.plan.result import Cause, HostResult
+from kubexm.plan.validation import topological_order
+from kubexm.step.contract import Verdict
+
+PENDING, READY, ACTIVE, FINAL = range(4)
+
+
+class Gate:
+    """Opens when all it waits for has arrived; hands on the first failure it was told of."""
+
+    __slots__ = ("cause", "doubt", "gates", "nodes", "rank", "units", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        self.cause: Cause | None = None
+        self.doubt = False  # in a dry run: something before would change
+        self.gates: list[Gate] = []
+        self.nodes: list[NodeState] = []
+        self.units: list[Unit] = []
+        self.rank = -1.0  # not known yet
+
+
+class Unit:
+    """One node on one host, and how far it has come."""
+
+    __slots__ = (
+        "ahead",
+        "also",
+        "attempt",
+        "blocks",
+        "cause",
+        "children",
+        "doubt",
+        "host",
+        "node",
+        "ran",
+        "rank",
+        "released",
+        "result",
+        "serial",
+        "shielded",
+        "slots",
+        "started",
+        "state",
+        "task",
+        "waiting",
+        "wake",
+        "wanted",
+    )
+
+    def __init__(self, node: NodeState, host: str, serial: int) -> None:
+        self.node = node
+        self.host = host
+        self.serial = serial
+        self.waiting = 0
+        self.rank = 0.0
+        self.state = PENDING
+        self.cause: Cause | None = None
+        self.also: list[Unit] | None = None  # those that reach this one through a hole
+        self.children = 0
+        self.attempt = 0
+        self.started = 0.0
+        self.ahead: Verdict | None = None  # made before its turn
+        self.blocks = False  # its failure holds back all that waits at a barrier behind it
+        self.doubt = False  # in a dry run: something before it would change
+        self.ran = False
+        self.released = False  # what depends on it has been told
+        self.shielded = False  # may not be ended now
+        self.result: HostResult | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.wake: asyncio.Future[None] | None = None
+        self.slots = 0  # which slots it holds, and which it waits for
+        self.wanted = 0
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """How the journal knows it, whatever host it was bound to."""
+        return self.node.id, ANY_HOST if self.node.spec.one_of else self.host
+
+    def __lt__(self, other: Unit) -> bool:
+        return self.rank > other.rank or (self.rank == other.rank and self.serial < other.serial)
+
+    def __repr__(self) -> str:
+        return f"<{self.node.id} on {self.host}>"
+
+
+class NodeState:
+    """A node of the running graph: its units and what follows it."""
+
+    __slots__ = (
+        "after",
+        "duration",
+        "failures",
+        "gate",
+        "id",
+        "left",
+        "node",
+        "parent",
+        "same_host",
+        "started",
+        "tolerated",
+        "units",
+        "work",
+    )
+
+    work: Work
+
+    def __init__(self, id: str, node: ExecutionNode | None, duration: float) -> None:
+        self.id = id
+        self.node = node
+        self.duration = duration
+        self.units: dict[str, Unit] = {}
+        self.same_host: list[NodeState] = []
+        self.gate = Gate()
+        self.after: Gate | None = None
+        self.failures: dict[str, int] = {}
+        self.tolerated: set[str] = set()
+        self.parent: Unit | None = None
+        self.started = False
+        self.left = 0
+
+    @property
+    def spec(self) -> ExecutionNode:
+        """The node itself; joins have none and never get this far."""
+        assert self.node is not None, self.id
+        return self.node
+
+
+Holes = dict[str, tuple[list[Unit], set[str]]]
+"""Per host on which a node does not exist: the units and the nodes to wait for instead."""
+
+
+class Topology:
+    """Builds and keeps the states of all nodes; fragments can be added while it runs."""
+
+    def __init__(self, durations: Mapping[str, float]) -> None:
+        self.states: dict[str, NodeState] = {}
+        self._durations = durations
+        self._serial = 0
+
+    def add(self, nodes: Mapping[str, ExecutionNode], joins: Mapping[str, Join]) -> list[NodeState]:
+        """Wire a whole graph, or a fragment that depends on nothing but itself."""
+        order, _ = topological_order(nodes, joins)
+        fresh = [self._state(id, nodes.get(id)) for id in order]
+        edges = {id: nodes.get(id) or joins[id] for id in order}
+        _Wiring(self.states, edges, order).connect()
+        _rank(fresh)
+        return [state for state in fresh if state.units]
+
+    def _state(self, id: str, node: ExecutionNode | None) -> NodeState:
+        state = self.states[id] = NodeState(id, node, self._durations.get(id, 1.0))
+        if node is not None:
+            hosts = (ANY_HOST,) if node.one_of else node.hosts
+            serial = self._serial
+            state.units = {host: Unit(state, host, serial + at) for at, host in enumerate(hosts)}
+            self._serial += len(hosts)
+            state.left = len(hosts)
+        return state
+
+
+class _Wiring:
+    """Turns edges into counts; see the module's first lines for the rules."""
+
+    def __init__(
+        self,
+        states: Mapping[str, NodeState],
+        edges: Mapping[str, ExecutionNode | Join],
+        order: list[str],
+    ) -> None:
+        self._states = states
+        self._edges = edges
+        self._order = order
+        self._shared: dict[frozenset[str], Gate] = {}
+        self._holes: dict[str, Holes] = {}
+        self._leaky: set[str] = set()  # nodes whose gate waits for more than their own units
+
+    def connect(self) -> None:
+        asked = self._asked_hosts()
+        for id in self._order:
+            self._own_gate(id)
+            self._barrier(id)
+            self._same_host(id)
+            if hosts := asked.get(id):
+                self._holes[id] = {host: self._beyond(id, host) for host in hosts}
+
+    def _asked_hosts(self) -> dict[str, set[str]]:
+        """For each vertex, hosts it does not exist on but others ask it about."""
+        asked: dict[str, set[str]] = {}
+        for id in reversed(self._order):
+            hosts = self._states[id].units.keys()
+            further = asked.get(id)
+            for dependency in self._edges[id].after_same_host:
+                missing = hosts - self._states[dependency].units.keys()
+                if further:
+                    missing |= further - self._states[dependency].units.keys()
+                if missing:
+                    asked.setdefault(dependency, set()).update(missing)
+        return asked
+
+    def _own_gate(self, id: str) -> None:
+        """Opens when the node is final, and whatever is final in its place where it is not.
+
+        A unit that is final implies that its dependencies are, so waiting for the whole gate of
+        a node before is the same as waiting for its units on the missing hosts.
+        """
+        state, vertex = self._states[id], self._edges[id]
+        gate = state.gate
+        gate.waiting = len(state.units)
+        for dependency in dict.fromkeys(vertex.after_same_host):
+            before = self._states[dependency]
+            if dependency in self._leaky or not before.units.keys() <= state.units.keys():
+                self._leaky.add(id)
+                self._chain(before.gate, gate)
+        if not state.units and vertex.after:
+            self._chain(self._gate(vertex.after), gate)
+
+    @staticmethod
+    def _chain(first: Gate, then: Gate) -> None:
+        first.gates.append(then)
+        then.waiting += 1
+
+    def _gate(self, ids: Iterable[str]) -> Gate:
+        """The gate that opens when all these nodes are final."""
+        wanted = frozenset(ids)
+        if len(wanted) == 1:
+            return self._states[next(iter(wanted))].gate
+        if (gate := self._shared.get(wanted)) is None:
+            gate = self._shared[wanted] = Gate()
+            for id in wanted:
+                self._chain(self._states[id].gate, gate)
+        return gate
+
+    def _barrier(self, id: str) -> None:
+        state, vertex = self._states[id], self._edges[id]
+        if not vertex.after or not state.units:
+            return
+        gate = state.after = self._gate(vertex.after)
+        gate.nodes.append(state)
+        for unit in state.units.values():
+            unit.waiting += 1
+
+    def _same_host(self, id: str) -> None:
+        state = self._states[id]
+        if not state.units:
+            return
+        for dependency in dict.fromkeys(self._edges[id].after_same_host):
+            before = self._states[dependency]
+            if before.units:
+                before.same_host.append(state)
+            for host, unit in state.units.items():
+                if host in before.units:
+                    unit.waiting += 1
+                else:
+                    self._through_hole(unit, *self._holes[dependency][host])
+
+    def _through_hole(self, unit: Unit, units: list[Unit], barriers: set[str]) -> None:
+        for other in units:
+            if other.also is None:
+                other.also = []
+            other.also.append(unit)
+            unit.waiting += 1
+        if barriers:
+            self._gate(barriers).units.append(unit)
+            unit.waiting += 1
+
+    def _beyond(self, id: str, host: str) -> tuple[list[Unit], set[str]]:
+        """What a node that is not on this host would have waited for there."""
+        vertex = self._edges[id]
+        units: dict[int, Unit] = {}
+        barriers = set(vertex.after)
+        for dependency in vertex.after_same_host:
+            unit = self._states[dependency].units.get(host)
+            if unit is not None:
+                units[unit.serial] = unit
+                continue
+            further, more = self._holes[dependency][host]
+            units.update((other.serial, other) for other in further)
+            barriers |= more
+        return list(units.values()), barriers
+
+
+def _rank(states: list[NodeState]) -> None:
+    """The longest remaining path of every unit, by the learned or assumed durations."""
+    for state in reversed(states):
+        after = _gate_rank(state.gate)
+        for host, unit in state.units.items():
+            rank = after
+            for follower in state.same_host:
+                if (next_unit := follower.units.get(host)) is not None and next_unit.rank > rank:
+                    rank = next_unit.rank
+            for other in unit.also or ():
+                rank = max(rank, other.rank)
+            unit.rank = rank + state.duration
+
+
+def _gate_rank(gate: Gate) -> float:
+    rank = max((unit.rank for unit in gate.units), default=0.0)
+    for state in gate.nodes:
+        rank = max(rank, max(unit.rank for unit in state.units.values()))
+    for further in gate.gates:
+        rank = max(rank, further.rank if further.rank >= 0 else _gate_rank(further))
+    gate.rank = rank
+    return rank

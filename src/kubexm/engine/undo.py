@@ -1,0 +1,147 @@
+"""The undo graph: what a run changed, taken back in the reverse order of the units."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from kubexm.plan.fragment import replace
+from kubexm.plan.graph import ExecutionGraph, build
+from kubexm.plan.node import Compensation, ExecutionNode, Join, StepSpec
+from kubexm.plan.validation import inside
+
+UNDO = "@undo"
+"""First segment of every path in an undo graph."""
+
+
+def undo_graph(
+    graph: ExecutionGraph, changed: Mapping[str, tuple[str, ...]]
+) -> ExecutionGraph | None:
+    """A graph that undoes these hosts of these nodes; None if there is nothing to undo.
+
+    An edge becomes its reverse. A node that changed nothing becomes a join, so that the order
+    holds across it. A scope with a compensation is one vertex: its entry waits for the undo of
+    all that followed the scope, and the undo of all before waits for its exits.
+    """
+    if not any(changed.values()):
+        return None
+    plan = _Reversed(graph, changed)
+    return build(
+        f"{graph.name} (undo)",
+        plan.nodes(),
+        joins=plan.joins(),
+        hosts=graph.hosts,
+        pools=graph.pools,
+    )
+
+
+class _Reversed:
+    def __init__(self, graph: ExecutionGraph, changed: Mapping[str, tuple[str, ...]]) -> None:
+        self._graph = graph
+        self._changed = changed
+        self._compensated = self._due()
+        self._after: dict[str, list[str]] = {}
+        self._after_same_host: dict[str, list[str]] = {}
+        for vertices in (graph.nodes.values(), graph.joins.values()):
+            for vertex in vertices:
+                self._reverse(vertex)
+
+    def _due(self) -> dict[str, Compensation]:
+        """Outermost compensations of scopes in which something changed."""
+        due: dict[str, Compensation] = {}
+        for item in sorted(self._graph.compensations, key=lambda item: len(item.scope)):
+            touched = any(hosts and inside(id, item.scope) for id, hosts in self._changed.items())
+            if touched and not any(inside(item.scope, outer) for outer in due):
+                due[item.scope] = item
+        return due
+
+    def _scope(self, id: str) -> str | None:
+        return next((scope for scope in self._compensated if inside(id, scope)), None)
+
+    def _reverse(self, vertex: ExecutionNode | Join) -> None:
+        follower = self._scope(vertex.id)
+        for edges, target in (
+            (vertex.after, self._after),
+            (vertex.after_same_host, self._after_same_host),
+        ):
+            for dependency in edges:
+                before = self._scope(dependency)
+                if before is not None and before == follower:
+                    continue
+                barrier = before is not None or follower is not None
+                chosen = self._after if barrier else target
+                waits = _entry(before) if before is not None else _undo(dependency)
+                waited = _exit(follower) if follower is not None else _undo(vertex.id)
+                chosen.setdefault(waits, []).append(waited)
+
+    def nodes(self) -> Iterable[ExecutionNode]:
+        for id, node in self._graph.nodes.items():
+            hosts = self._changed.get(id, ())
+            if hosts and self._scope(id) is None:
+                yield ExecutionNode(
+                    id=_undo(id),
+                    name=node.name,
+                    step=_bare(node.step),
+                    hosts=hosts,
+                    after=self._edges(self._after, id),
+                    after_same_host=self._edges(self._after_same_host, id),
+                    retry=node.retry,
+                    limits=node.limits,
+                    timeout=node.timeout,
+                )
+        for scope, item in self._compensated.items():
+            yield from self._compensation(scope, item)
+
+    def _compensation(self, scope: str, item: Compensation) -> Iterable[ExecutionNode]:
+        for node in item.nodes:
+            moved = _moved(node)
+            entry = not node.after and not node.after_same_host
+            yield replace(moved, after=(_entry(scope),)) if entry else moved
+
+    def joins(self) -> Iterable[Join]:
+        for id in self._graph.nodes.keys() | self._graph.joins.keys():
+            if self._scope(id) is None and not self._changed.get(id):
+                yield Join(
+                    _undo(id),
+                    self._edges(self._after, id),
+                    self._edges(self._after_same_host, id),
+                )
+        for scope, item in self._compensated.items():
+            yield Join(_entry(scope), tuple(dict.fromkeys(self._after.get(_entry(scope), ()))))
+            yield Join(_exit(scope), tuple(_undo(node.id) for node in item.nodes))
+            for join in item.joins:
+                yield Join(_undo(join.id), _all_undo(join.after), _all_undo(join.after_same_host))
+
+    def _edges(self, edges: Mapping[str, list[str]], id: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(edges.get(_undo(id), ())))
+
+
+def _undo(id: str) -> str:
+    return f"{UNDO}/{id}"
+
+
+def _all_undo(ids: Iterable[str]) -> tuple[str, ...]:
+    return tuple(_undo(id) for id in ids)
+
+
+def _entry(scope: str) -> str:
+    return f"{UNDO}/{scope}/@entry"
+
+
+def _exit(scope: str) -> str:
+    return f"{UNDO}/{scope}/@exit"
+
+
+def _moved(node: ExecutionNode) -> ExecutionNode:
+    return replace(
+        node,
+        id=_undo(node.id),
+        step=_bare(node.step),
+        after=_all_undo(node.after),
+        after_same_host=_all_undo(node.after_same_host),
+        hook=None,
+    )
+
+
+def _bare(step: StepSpec) -> StepSpec:
+    # Its values were left by the run that is undone, not by anything in this graph.
+    return StepSpec(step.kind, step.params)
