@@ -1,0 +1,86 @@
+"""What happened in runs and what is known from them: records, log lines, ledger, durations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+
+import msgspec
+from sqlalchemy import Connection, bindparam, delete, insert, select
+
+from kubexm.db.tables import duration, ledger, log_line, record
+from kubexm.plan.records import AnyRecord, LedgerEntry, UnitDone, UnitIntended
+from kubexm.store.codec import StoredLine, decode, decode_line
+
+_SAMPLES = 10
+"""So many runs weigh on a learned duration; older ones fade."""
+
+
+def records(
+    connection: Connection, number: int, id: str, after: int = 0
+) -> Iterator[tuple[int, AnyRecord]]:
+    """The records of a run after this number, in order, with their numbers; secrets sealed."""
+    chosen = select(record.c.seq, record.c.body).where(record.c.run == number)
+    for row in connection.execute(chosen.where(record.c.seq > after).order_by(record.c.seq)):
+        yield row.seq, decode(id, row.body)
+
+
+def may_have_changed(found: Iterable[tuple[int, AnyRecord]]) -> bool:
+    """Whether these records tell of a change to a host, or of one that was begun."""
+    return any(
+        isinstance(item, UnitIntended) or (isinstance(item, UnitDone) and item.result.changed)
+        for _seq, item in found
+    )
+
+
+def lines(
+    connection: Connection,
+    number: int,
+    *,
+    after: int,
+    limit: int,
+    node: str | None,
+    host: str | None,
+) -> list[StoredLine]:
+    """Log lines of a run after this number, in order, of one node or host or of all."""
+    chosen = select(log_line.c.seq, log_line.c.body).where(log_line.c.run == number)
+    rows = connection.execute(chosen.where(log_line.c.seq > after).order_by(log_line.c.seq))
+    found = (decode_line(row.seq, row.body) for row in rows)
+    wanted = (line for line in found if node in (None, line.node) and host in (None, line.host))
+    return list(islice(wanted, limit))
+
+
+def prior_states(connection: Connection, name: str) -> list[LedgerEntry]:
+    """The ledger of a name: what each resource was like before our first change."""
+    chosen = select(ledger).where(ledger.c.name == name)
+    return [
+        LedgerEntry(
+            at=row.at, host=row.host, resource=row.resource, prior=msgspec.json.decode(row.prior)
+        )
+        for row in connection.execute(chosen)
+    ]
+
+
+def durations(connection: Connection, name: str) -> dict[str, float]:
+    """How long the nodes of a name usually take, in seconds."""
+    chosen = select(duration.c.node, duration.c.mean).where(duration.c.name == name)
+    return {row.node: row.mean for row in connection.execute(chosen)}
+
+
+def learn(connection: Connection, name: str, seconds: Mapping[str, float]) -> None:
+    """Take into account how long these nodes took this time."""
+    chosen = select(duration).where(duration.c.name == name)
+    known = {row.node: (row.mean, row.samples) for row in connection.execute(chosen)}
+    rows = [
+        {"name": name, "node": node, **_learned(took, *known.get(node, (0.0, 0)))}
+        for node, took in seconds.items()
+    ]
+    if rows:
+        same = (duration.c.name == bindparam("name"), duration.c.node == bindparam("node"))
+        connection.execute(delete(duration).where(*same), rows)
+        connection.execute(insert(duration), rows)
+
+
+def _learned(took: float, mean: float, samples: int) -> dict[str, float]:
+    weight = min(samples + 1, _SAMPLES)
+    return {"mean": mean + (took - mean) / weight, "samples": weight}

@@ -1,0 +1,117 @@
+"""One run per name at a time: who holds a name, and who may have it next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, Row, insert, select, update
+
+from kubexm.db.database import Database
+from kubexm.db.tables import lock, run
+from kubexm.errors import LockHeld
+from kubexm.store.lease import Lease
+from kubexm.store.process import Process
+
+
+class Holder(msgspec.Struct, frozen=True, rename="camel"):
+    """Who works on a name, and since when."""
+
+    run: str
+    process: Process
+    since: datetime
+
+    def __str__(self) -> str:
+        return f"task {self.run} ({self.process}) since {self.since:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def acquire(
+    database: Database, name: str, id: str, *, seconds: float, clock: Callable[[], float]
+) -> Lease:
+    """Take the lock of a name for a run, or raise `LockHeld` with who has it."""
+    with database.writing() as connection:
+        now = clock()
+        refuse_if_held(connection, name, now)
+        number, token = take(connection, name, id, seconds=seconds, now=now)
+    return Lease(
+        database, name=name, run=id, number=number, token=token, seconds=seconds, clock=clock
+    )
+
+
+def refuse_if_held(connection: Connection, name: str, now: float) -> None:
+    """Raise `LockHeld` if a live process works on this name."""
+    row = _row(connection, name)
+    if row is not None and (holder := live_holder(row, now)) is not None:
+        raise _held(name, holder)
+
+
+def take(
+    connection: Connection, name: str, id: str, *, seconds: float, now: float
+) -> tuple[int, int]:
+    """Give a free name to a run; the run's number and its token."""
+    row = _row(connection, name)
+    number: int = connection.execute(select(run.c.number).where(run.c.id == id)).scalar_one()
+    token = 1 if row is None else row.token + 1
+    _put(connection, name, row is None, token=token, run=number, now=now, seconds=seconds)
+    return number, token
+
+
+def request_cancel(database: Database, name: str, id: str, now: float) -> Holder | None:
+    """Tell whoever works on this run to stop; None if nobody does."""
+    with database.writing() as connection:
+        row = _row(connection, name)
+        holder = None if row is None else live_holder(row, now)
+        if holder is None or holder.run != id:
+            return None
+        connection.execute(update(lock).where(lock.c.name == name).values(cancel=True))
+    return holder
+
+
+def live_holder(row: Row[Any], now: float) -> Holder | None:
+    """Who holds this lock; None if it is free, or its holder is dead or has not renewed it."""
+    if row.run is None or now >= row.lease_until:
+        return None
+    process = Process(row.machine, row.boot, row.pid, row.pid_started, row.user, row.host)
+    if process.is_dead:
+        return None
+    return Holder(row.run_id, process, datetime.fromtimestamp(row.since, UTC))
+
+
+def _row(connection: Connection, name: str) -> Row[Any] | None:
+    joined = lock.outerjoin(run, lock.c.run == run.c.number)
+    chosen = select(lock, run.c.id.label("run_id")).select_from(joined)
+    return connection.execute(chosen.where(lock.c.name == name)).one_or_none()
+
+
+def _put(
+    connection: Connection,
+    name: str,
+    new: bool,
+    *,
+    token: int,
+    run: int,
+    now: float,
+    seconds: float,
+) -> None:
+    values = {
+        **msgspec.structs.asdict(Process.current()),
+        "token": token,
+        "run": run,
+        "since": now,
+        "lease_until": now + seconds,
+        "cancel": False,
+    }
+    if new:
+        connection.execute(insert(lock).values(name=name, **values))
+    else:
+        connection.execute(update(lock).where(lock.c.name == name).values(**values))
+
+
+def _held(name: str, holder: Holder) -> LockHeld:
+    return LockHeld(
+        f"`{name}` is being worked on by {holder}",
+        hint=f"wait until it has ended (kubexm task show {holder.run}),"
+        f" or stop it: kubexm task cancel {holder.run}",
+    )

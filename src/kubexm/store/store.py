@@ -1,0 +1,188 @@
+"""The store: every run with its documents, records, log, lock, and what was learned from it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from kubexm.db.database import Database
+from kubexm.db.schema import open_database
+from kubexm.plan.records import AnyRecord, LedgerEntry, RunState
+from kubexm.plan.result import Status
+from kubexm.store import history, lock, runs
+from kubexm.store.codec import Seals, StoredLine
+from kubexm.store.journal import SqlJournal
+from kubexm.store.lease import LEASE, Lease
+from kubexm.store.lock import Holder
+from kubexm.store.runs import Documents, Run
+
+Clock = Callable[[], float]
+
+
+class Store:
+    """All runs in one database file; a call returns when its effect is durable."""
+
+    def __init__(self, database: Database, *, lease: float = LEASE, clock: Clock = time.time):
+        self._database = database
+        self._seals = Seals(database.path)
+        self._lease = lease
+        self._clock = clock
+
+    @classmethod
+    def open(cls, path: Path, *, lease: float = LEASE, clock: Clock = time.time) -> Store:
+        """The store in this file, which is made if it is not there."""
+        return cls(open_database(path), lease=lease, clock=clock)
+
+    def close(self) -> None:
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # --- runs -----------------------------------------------------------------------------
+
+    def create_run(
+        self, name: str, documents: Documents, *, selected: bool = False, world: str | None = None
+    ) -> Run:
+        """Add a run that has not begun; `name` is what it will have to itself while it runs."""
+        now = self._clock()
+        with self._database.writing() as connection:
+            id = runs.create(
+                connection, documents, name=name, selected=selected, world=world, now=now
+            )
+            return runs.get(connection, id, now)
+
+    def start_run(
+        self, name: str, documents: Documents, *, selected: bool = False, world: str | None = None
+    ) -> tuple[Run, Lease]:
+        """Add a run and take the lock of its name; a name that is held leaves no run behind."""
+        now = self._clock()
+        with self._database.writing() as connection:
+            lock.refuse_if_held(connection, name, now)
+            id = runs.create(
+                connection, documents, name=name, selected=selected, world=world, now=now
+            )
+            number, token = lock.take(connection, name, id, seconds=self._lease, now=now)
+            created = runs.get(connection, id, now)
+        lease = Lease(
+            self._database,
+            name=name,
+            run=id,
+            number=number,
+            token=token,
+            seconds=self._lease,
+            clock=self._clock,
+        )
+        return created, lease
+
+    def run(self, id: str) -> Run:
+        """The run with this id, or `UnknownTask`."""
+        with self._database.reading() as connection:
+            return runs.get(connection, id, self._clock())
+
+    def runs(self, name: str | None = None, *, limit: int = 100) -> list[Run]:
+        """The latest runs, newest first, of one name or of all."""
+        with self._database.reading() as connection:
+            return runs.newest(connection, name, limit, self._clock())
+
+    def documents(self, id: str) -> Documents:
+        """What the run was made from."""
+        with self._database.reading() as connection:
+            return runs.documents(connection, id)
+
+    def state(self, id: str) -> RunState:
+        """What is known of the run, secret values included: where a resume goes on."""
+        with self._database.reading() as connection:
+            found = history.records(connection, runs.number(connection, id), id)
+            return RunState.fold(self._seals.unsealed(id, record) for _seq, record in found)
+
+    def later_change(self, id: str) -> Run | None:
+        """The newest later run of the same name that changed something, or may have."""
+        with self._database.reading() as connection:
+            for later in runs.later(connection, id):
+                number = runs.number(connection, later)
+                if history.may_have_changed(history.records(connection, number, later)):
+                    return runs.get(connection, later, self._clock())
+        return None
+
+    # --- the right to work on a run -------------------------------------------------------
+
+    def acquire(self, id: str) -> Lease:
+        """Take the lock of the run's name, or raise `LockHeld` with who has it."""
+        name = self.run(id).name
+        return lock.acquire(self._database, name, id, seconds=self._lease, clock=self._clock)
+
+    def request_cancel(self, id: str) -> Holder | None:
+        """Tell the process that works on this run to stop; None if there is none."""
+        name = self.run(id).name
+        return lock.request_cancel(self._database, name, id, self._clock())
+
+    def journal(self, lease: Lease) -> SqlJournal:
+        """Where the engine keeps its progress while the lease is held."""
+        return SqlJournal(self._database, lease, self._seals)
+
+    def begin(self, lease: Lease) -> None:
+        """The run is being worked on, for the first time or again."""
+        with self._database.writing() as connection:
+            runs.begin(connection, lease, self._clock())
+
+    def finish(
+        self, lease: Lease, status: Status, *, message: str = "", degraded: bool = False
+    ) -> None:
+        """The run has ended."""
+        outcome = {"status": status, "message": message, "degraded": degraded}
+        with self._database.writing() as connection:
+            runs.change(connection, lease, ended=self._clock(), **outcome)
+
+    def replace_documents(self, lease: Lease, documents: Documents) -> None:
+        """Give the run a corrected plan."""
+        with self._database.writing() as connection:
+            runs.replace_documents(connection, lease, documents)
+
+    # --- what happened, and what is known from it -------------------------------------------
+
+    def records(self, id: str, *, after: int = 0) -> list[tuple[int, AnyRecord]]:
+        """The records after this number, with their numbers; secret values stay sealed."""
+        with self._database.reading() as connection:
+            number = runs.number(connection, id)
+            return list(history.records(connection, number, id, after))
+
+    def log_lines(
+        self,
+        id: str,
+        *,
+        after: int = 0,
+        limit: int = 10_000,
+        node: str | None = None,
+        host: str | None = None,
+    ) -> list[StoredLine]:
+        """Log lines after this number, of one node or host or of all."""
+        with self._database.reading() as connection:
+            number = runs.number(connection, id)
+            return history.lines(connection, number, after=after, limit=limit, node=node, host=host)
+
+    def ledger(self, name: str) -> list[LedgerEntry]:
+        """What each resource was like before the first change by a run of this name."""
+        with self._database.reading() as connection:
+            return history.prior_states(connection, name)
+
+    def durations(self, name: str) -> dict[str, float]:
+        """How long the nodes of this name usually take, in seconds."""
+        with self._database.reading() as connection:
+            return history.durations(connection, name)
+
+    def learn_durations(self, name: str, seconds: Mapping[str, float]) -> None:
+        """Take into account how long these nodes took this time."""
+        with self._database.writing() as connection:
+            history.learn(connection, name, seconds)

@@ -1,0 +1,252 @@
+"""One run per name at a time; who lost the right to write can't write."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from tests.store.scenario import DOCUMENTS, begun, done, journal, started, stored_numbers
+
+from kubexm.db.database import Database
+from kubexm.errors import LeaseLost, LockHeld
+from kubexm.store import Process, Store
+from kubexm.store.lease import elapsed
+
+
+def unexpected(*reason: object) -> None:
+    raise AssertionError(reason)
+
+
+def test_second_run_of_a_name_is_refused_until_the_first_has_ended(store: Store) -> None:
+    _run, lease = begun(store)
+    with pytest.raises(LockHeld):
+        begun(store)
+    _other, elsewhere = begun(store, "other")
+    lease.release()
+    _next, again = begun(store)
+
+    assert (lease.token, elsewhere.token, again.token) == (1, 1, 2)
+
+
+def test_lease_that_was_not_renewed_is_taken_over_with_a_greater_token(path: Path) -> None:
+    now = 1000.0
+    with Store.open(path, clock=lambda: now) as store:
+        run, lease = begun(store)
+        now += 14.9
+        with pytest.raises(LockHeld):
+            store.acquire(run.id)
+        now += 0.2
+
+        assert store.run(run.id).holder is None
+        assert store.acquire(run.id).token == lease.token + 1
+
+
+@pytest.mark.parametrize("settles", [True, False])
+def test_who_was_taken_over_writes_nothing_and_is_told_once(path: Path, settles: bool) -> None:
+    now = 1000.0
+
+    async def scenario(store: Store) -> None:
+        nonlocal now
+        run, lease = begun(store)
+        kept = journal(path, lease)
+        listener = started(kept)
+        kept.append(done("before"), urgent=True)
+        assert kept.settle()
+        now += 60
+        store.acquire(run.id)
+
+        for number in (2, 3):
+            assert kept.append(done(), urgent=True) == number
+            assert not (settles and kept.settle())
+            assert isinstance(await listener.until_broken(), LeaseLost)
+        await kept.close()
+
+        assert listener.durable == [1]
+        assert len(listener.broken) == 1
+        assert stored_numbers(path) == [1]
+
+    with Store.open(path, clock=lambda: now) as store:
+        asyncio.run(scenario(store))
+
+
+def test_who_was_taken_over_can_not_end_the_run_nor_free_its_lock(path: Path) -> None:
+    now = 1000.0
+    with Store.open(path, clock=lambda: now) as store:
+        run, lost = begun(store)
+        now += 60
+        store.acquire(run.id)
+
+        with pytest.raises(LeaseLost, match="taken over") as refused:
+            store.finish(lost, "Success")
+        with pytest.raises(LeaseLost):
+            store.begin(lost)
+        with pytest.raises(LeaseLost):
+            store.replace_documents(lost, DOCUMENTS)
+        lost.release()
+
+        assert f"kubexm task show {run.id}" in refused.value.hint
+        assert store.run(run.id).status == "Pending"
+        assert store.run(run.id).holder is not None
+
+
+def test_nothing_is_written_after_the_lease_was_given_back(store: Store, path: Path) -> None:
+    async def scenario() -> None:
+        _run, lease = begun(store)
+        kept = journal(path, lease)
+        listener = started(kept)
+        lease.release()
+        kept.append(done(), urgent=True)
+        assert isinstance(await listener.until_broken(), LeaseLost)
+        await kept.close()
+
+    asyncio.run(scenario())
+
+    assert stored_numbers(path) == []
+
+
+def test_lease_is_renewed_for_as_long_as_it_is_kept(path: Path) -> None:
+    renewed = threading.Semaphore(0)
+
+    def clock() -> float:
+        if threading.current_thread().name == "lease":
+            renewed.release()
+        return time.time()
+
+    with Store.open(path, clock=clock, lease=0.3) as store:
+        _run, lease = begun(store)
+        first = lease.deadline
+        lease.keep(unexpected, unexpected)
+        for _ in range(3):
+            assert renewed.acquire(timeout=10)
+        lease.release()
+
+        assert lease.deadline > first
+
+
+def test_lease_that_had_ended_is_renewed_if_nobody_took_over(path: Path) -> None:
+    renewed = threading.Event()
+
+    def clock() -> float:
+        if threading.current_thread().name == "lease":
+            renewed.set()
+        return 1000.0
+
+    with Store.open(path, clock=clock, lease=0.3) as store:
+        _run, lease = begun(store)
+        lease.deadline = elapsed() - 100
+        lease.keep(unexpected, unexpected)
+        assert renewed.wait(10)
+        lease.release()
+
+        assert lease.deadline > elapsed() - 100
+
+
+def test_holder_that_was_taken_over_is_told_so(path: Path) -> None:
+    told: list[LeaseLost] = []
+    lost = threading.Event()
+
+    def on_lost(error: LeaseLost) -> None:
+        told.append(error)
+        lost.set()
+
+    now = 1000.0
+    with Store.open(path, clock=lambda: now) as store:
+        run, lease = begun(store)
+        now += 60
+        store.acquire(run.id)
+        lease.keep(on_lost, unexpected)
+        assert lost.wait(10)
+        lease.release()
+
+    assert "was taken over by another process" in str(told[0])
+
+
+def test_holder_that_can_not_renew_is_told_before_its_lease_ends(path: Path) -> None:
+    told: list[tuple[LeaseLost, float]] = []
+    lost = threading.Event()
+
+    def on_lost(error: LeaseLost) -> None:
+        told.append((error, elapsed()))
+        lost.set()
+
+    with Store.open(path, lease=1.5) as store, Database(path) as other:
+        run, lease = begun(store)
+        with other.writing():
+            lease.keep(on_lost, unexpected)
+            assert lost.wait(10)
+        lease.release()
+
+    ((error, _moment),) = told
+    assert "could not be renewed in time" in str(error)
+    assert f"kubexm task resume {run.id}" in error.hint
+
+
+def test_journal_that_can_not_write_gives_up_when_its_lease_has_ended(path: Path) -> None:
+    async def scenario(store: Store, other: Database) -> BaseException:
+        _run, lease = begun(store)
+        kept = journal(path, lease)
+        listener = started(kept)
+        with other.writing():
+            kept.append(done(), urgent=True)
+            error = await listener.until_broken()
+        await kept.close()
+        return error
+
+    with Store.open(path, lease=0.2) as store, Database(path) as other:
+        error = asyncio.run(scenario(store, other))
+
+    assert isinstance(error, LeaseLost)
+    assert "until its lease ran out" in str(error)
+    assert stored_numbers(path) == []
+
+
+def test_cancel_that_was_asked_of_an_earlier_holder_is_not_meant_for_the_next(
+    store: Store,
+) -> None:
+    run, lease = begun(store)
+    assert store.request_cancel(run.id) is not None
+    lease.release()
+
+    with store.acquire(run.id) as again:
+        asked = again._touch(store._database)
+
+    assert not asked
+
+
+class TestProcess:
+    def test_running_process_is_not_dead(self) -> None:
+        assert not Process.current().is_dead
+
+    def test_process_is_dead_when_its_pid_is_free(self) -> None:
+        with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+            pass
+
+        assert replace(Process.current(), pid=ended.pid).is_dead
+
+    def test_process_is_dead_when_its_pid_is_in_new_hands(self) -> None:
+        assert replace(Process.current(), pid_started=1).is_dead
+
+    def test_nothing_is_certain_about_a_process_of_another_machine_or_boot(self) -> None:
+        gone = replace(Process.current(), pid=2**22 + 1)
+
+        assert gone.is_dead
+        assert not replace(gone, machine="another").is_dead
+        assert not replace(gone, boot="another").is_dead
+        assert not replace(gone, boot="").is_dead
+
+    def test_process_of_another_user_is_not_dead(self) -> None:
+        # Every system has a first process; who is not root may not signal it.
+        started = int(Path("/proc/1/stat").read_text().rpartition(")")[2].split()[19])
+
+        assert not replace(Process.current(), pid=1, pid_started=started).is_dead
+
+    def test_process_knows_itself(self) -> None:
+        current = Process.current()
+
+        assert current.pid == os.getpid()
+        assert str(current) == f"{current.user}@{current.host}, pid {os.getpid()}"
