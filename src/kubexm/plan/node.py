@@ -15,7 +15,9 @@ ANY_HOST = "*"
 """Stands for the host of a `one_of` unit until it is bound."""
 
 
-class Key(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class Key(
+    msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True
+):
     """A value that one step leaves for others; `ttl` in seconds, None for ever."""
 
     name: str
@@ -33,7 +35,9 @@ class StepSpec(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     provides: tuple[Key, ...] = ()
 
 
-class Hook(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class Hook(
+    msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True
+):
     """Marks a node as a hook of a scope; it runs by that scope's outcome, not by success alone."""
 
     scope: str

@@ -11,7 +11,9 @@ FailureClass = Literal["unreachable", "refused", "failed"]
 OnFailure = Literal["isolate", "fail-fast", "rollback"]
 
 
-class RetryPolicy(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class RetryPolicy(
+    msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True
+):
     """How often a unit is tried, and how long to wait in between."""
 
     attempts: int = 1
@@ -28,7 +30,9 @@ class RetryPolicy(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
         return base * (1.0 + self.jitter * chance)
 
 
-class ResourceConstraints(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class ResourceConstraints(
+    msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True
+):
     """What a unit needs free before it starts; zero means no limit of its own."""
 
     max_concurrency_per_host: int = 0
@@ -36,14 +40,18 @@ class ResourceConstraints(msgspec.Struct, frozen=True, rename="camel", omit_defa
     pools: tuple[str, ...] = ()
 
 
-class Pool(msgspec.Struct, frozen=True, rename="camel"):
+class Pool(
+    msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True
+):
     """A named number of slots that guard `run`, for the whole run or for each host."""
 
     size: int
     scope: Literal["run", "host"] = "run"
 
 
-class Allowance(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class Allowance(
+    msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True
+):
     """So many failures, or such a share of a node's hosts, are no failure of the node."""
 
     count: int = 0
@@ -58,7 +66,9 @@ ALL_HOSTS = Allowance(percent=100.0)
 NO_HOST = Allowance()
 
 
-class Tolerance(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class Tolerance(
+    msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True
+):
     """What a node tolerates, per class of failure.
 
     A dead host never stops the others unless the plan says so, hence the default for
@@ -76,7 +86,9 @@ class Tolerance(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
         return self.unreachable if failure == "unreachable" else self.refused
 
 
-class HostGroup(msgspec.Struct, frozen=True, rename="camel"):
+class HostGroup(
+    msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True
+):
     """Hosts of which at least `minimum` must stay in the run, or it stops."""
 
     name: str

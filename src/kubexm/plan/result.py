@@ -16,7 +16,9 @@ _WORST: tuple[Status, ...] = ("Failed", "Cancelled", "RolledBack")
 Sign = Literal["+", "~", "-", "=", "?", ""]
 
 
-class Cause(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class Cause(
+    msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True
+):
     """The unit in which a failure began, and what it said."""
 
     node: str
@@ -29,7 +31,7 @@ class Cause(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         return f"{place}: {self.message}"
 
 
-class HostResult(msgspec.Struct, frozen=True, rename="camel"):
+class HostResult(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """What one unit came to."""
 
     host_name: str
@@ -53,7 +55,7 @@ class HostResult(msgspec.Struct, frozen=True, rename="camel"):
         return self.status == "Skipped" and self.skipped
 
 
-class NodeResult(msgspec.Struct, frozen=True, rename="camel"):
+class NodeResult(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """What one node came to on all its hosts."""
 
     node_name: str
@@ -66,7 +68,7 @@ class NodeResult(msgspec.Struct, frozen=True, rename="camel"):
     host_results: dict[str, HostResult] = {}
 
 
-class GraphExecutionResult(msgspec.Struct, frozen=True, rename="camel"):
+class GraphExecutionResult(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """What a run came to; `rollback` is the run of the undo graph, if there was one."""
 
     graph_name: str
@@ -92,9 +94,8 @@ class GraphExecutionResult(msgspec.Struct, frozen=True, rename="camel"):
     @property
     def changed(self) -> int:
         """How many units changed something, or would."""
-        return sum(
-            host.changed for node in self.node_results.values() for host in node.host_results.values()
-        )
+        nodes = self.node_results.values()
+        return sum(host.changed for node in nodes for host in node.host_results.values())
 
 
 def node_status(
@@ -123,10 +124,10 @@ def node_message(hosts: Mapping[str, HostResult], status: Status) -> str:
     """The root cause if the node did not succeed, else nothing."""
     if status not in ("Failed", "Skipped", "Cancelled", "RolledBack"):
         return ""
-    ranked = sorted(hosts.values(), key=lambda host: host.status != status)
-    for host in ranked:
+    alike = [host for host in hosts.values() if host.status == status]
+    for host in alike:
         if host.status == "Failed":
             return f"{host.host_name}: {host.message}"
         if host.cause is not None:
             return str(host.cause)
-    return next((host.message for host in ranked if host.message), "")
+    return next((host.message for host in alike if host.message), "")

@@ -84,7 +84,9 @@ def with_hooks(body: ExecutionFragment, hooks: Sequence[HookFragment]) -> Execut
     """
     whole = body
     for moment in MOMENTS:
-        for number, hook in enumerate([hook for hook in hooks if hook.moment == moment], 1):
+        numbered = list(enumerate([hook for hook in hooks if hook.moment == moment], 1))
+        # Each pre hook is put before all that stands already, hence the first of them last.
+        for number, hook in reversed(numbered) if moment == "pre" else numbered:
             whole = _with_hook(whole, body, hook, number)
     return whole
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from kubexm.common.nearest import did_you_mean
 from kubexm.errors import Problem
-from kubexm.plan.node import Compensation, ExecutionNode, Join
+from kubexm.plan.node import ANY_HOST, Compensation, ExecutionNode, Join
 from kubexm.plan.policy import HostGroup, Pool
 
-_BAD_ID = frozenset(" \t\n\r")
+_DEEPEST = 100
+"""Scopes within scopes; trees of them are walked by recursion."""
 
 
 class GraphData(Protocol):
@@ -32,9 +35,9 @@ class GraphData(Protocol):
     def compensations(self) -> tuple[Compensation, ...]: ...
 
 
-def problems(graph: GraphData, kinds: Container[str] | None) -> list[Problem]:
+def problems(graph: GraphData, kinds: Collection[str] | None) -> list[Problem]:
     """Everything that is wrong with this graph; order and values only once its edges hold."""
-    found = [*_vertices(graph, kinds), *_settings(graph)]
+    found = [*_vertices(graph, kinds, _Spelling()), *_settings(graph)]
     if found:
         return found
     order, cycle = topological_order(graph.nodes, graph.joins)
@@ -50,18 +53,33 @@ def problems(graph: GraphData, kinds: Container[str] | None) -> list[Problem]:
     return [*_values(graph, order), *_compensations(graph, kinds)]
 
 
-def _vertices(graph: GraphData, kinds: Container[str] | None) -> Iterator[Problem]:
+class _Spelling:
+    """Hints with the nearest name; in a large graph only for the first few wrong names."""
+
+    def __init__(self) -> None:
+        self._comparisons = 50_000  # about two seconds of them
+
+    def __call__(self, word: str, known: Collection[str]) -> str:
+        if len(known) > self._comparisons:
+            return ""
+        self._comparisons -= len(known)
+        return did_you_mean(word, known)
+
+
+def _vertices(
+    graph: GraphData, kinds: Collection[str] | None, hint: _Spelling
+) -> Iterator[Problem]:
     known_hosts = frozenset(graph.hosts)
     for id, node in graph.nodes.items():
         yield from _identity(id, node.id, id in graph.joins)
-        yield from _edges(graph, node)
-        if kinds is not None and node.step.kind not in kinds:
-            yield Problem(f"unknown step kind `{node.step.kind}`", where=id)
-        yield from _hosts(node, known_hosts)
-        yield from _node_settings(graph, node)
+        yield from _edges(graph, node, hint)
+        if kinds is not None and (kind := node.step.kind) not in kinds:
+            yield Problem(f"unknown step kind `{kind}`", id, hint(kind, kinds))
+        yield from _hosts(node, known_hosts, hint)
+        yield from _node_settings(graph, node, hint)
     for id, join in graph.joins.items():
         yield from _identity(id, join.id, False)
-        yield from _edges(graph, join)
+        yield from _edges(graph, join, hint)
 
 
 def _identity(key: str, id: str, taken: bool) -> Iterator[Problem]:
@@ -69,17 +87,23 @@ def _identity(key: str, id: str, taken: bool) -> Iterator[Problem]:
         yield Problem(f"stored under `{key}` but called `{id}`", where=id)
     if taken:
         yield Problem("both a node and a join have this id", where=id)
-    if not id or not all(id.split("/")) or not _BAD_ID.isdisjoint(id):
+    if not all(id.split("/")) or _has_blank(id):
         yield Problem(
             f"`{id}` is not a path", where=id, hint="use words without blanks, joined by `/`"
         )
+    if id.count("/") > _DEEPEST:
+        yield Problem(f"lies in more than {_DEEPEST} scopes", where=id, hint="nest less")
 
 
-def _edges(graph: GraphData, vertex: ExecutionNode | Join) -> Iterator[Problem]:
+def _has_blank(name: str) -> bool:
+    return name.split() != [name]
+
+
+def _edges(graph: GraphData, vertex: ExecutionNode | Join, hint: _Spelling) -> Iterator[Problem]:
     for dependency in vertex.after + vertex.after_same_host:
         if dependency not in graph.nodes and dependency not in graph.joins:
-            hint = did_you_mean(dependency, graph.nodes)
-            yield Problem(f"depends on `{dependency}`, which does not exist", vertex.id, hint)
+            said = f"depends on `{dependency}`, which does not exist"
+            yield Problem(said, vertex.id, hint(dependency, graph.nodes))
     if isinstance(vertex, ExecutionNode) and vertex.one_of and vertex.after_same_host:
         yield _one_of_edge(vertex.id)
     for dependency in vertex.after_same_host:
@@ -96,49 +120,91 @@ def _one_of_edge(id: str) -> Problem:
     )
 
 
-def _hosts(node: ExecutionNode, known: frozenset[str]) -> Iterator[Problem]:
+def _hosts(node: ExecutionNode, known: frozenset[str], hint: _Spelling) -> Iterator[Problem]:
     if not node.hosts:
-        yield Problem(
-            "runs on no host", where=node.id, hint="leave the node out or give it a host"
-        )
+        yield Problem("runs on no host", where=node.id, hint="leave the node out or give it a host")
     for host in node.hosts:
         if host not in known:
-            yield Problem(f"unknown host `{host}`", node.id, did_you_mean(host, known))
+            yield Problem(f"unknown host `{host}`", node.id, hint(host, known))
     if len(set(node.hosts)) != len(node.hosts):
         yield Problem("names a host twice", where=node.id)
 
 
-def _node_settings(graph: GraphData, node: ExecutionNode) -> Iterator[Problem]:
+def _node_settings(graph: GraphData, node: ExecutionNode, hint: _Spelling) -> Iterator[Problem]:
     for pool in node.limits.pools:
         if pool not in graph.pools:
-            yield Problem(f"unknown pool `{pool}`", node.id, did_you_mean(pool, graph.pools))
-    if node.retry.attempts < 1:
-        yield Problem(f"{node.retry.attempts} attempts, want at least 1", where=node.id)
-    if node.retry.delay < 0 or node.retry.jitter < 0:
-        yield Problem("a negative delay or jitter", where=node.id)
-    if node.timeout is not None and node.timeout <= 0:
-        yield Problem(f"timeout of {node.timeout} s, want more than 0", where=node.id)
+            yield Problem(f"unknown pool `{pool}`", node.id, hint(pool, graph.pools))
+    if node.timeout is not None and not 0 < node.timeout < math.inf:
+        wanted = "a number" if node.timeout == math.inf else "more than 0"
+        yield Problem(f"timeout of {node.timeout} s, want {wanted}", where=node.id)
     if node.limits.max_concurrency_per_host < 0 or node.limits.global_concurrency_limit < 0:
         yield Problem("a negative limit", where=node.id)
+    yield from _retry(node)
+    yield from _tolerance(node)
+
+
+def _retry(node: ExecutionNode) -> Iterator[Problem]:
+    retry = node.retry
+    if retry.attempts < 1:
+        yield Problem(f"{retry.attempts} attempts, want at least 1", where=node.id)
+    pauses = (retry.delay, retry.max_delay, retry.jitter)
+    if any(pause < 0 for pause in pauses):
+        yield Problem("a negative delay or jitter", where=node.id)
+    if not all(map(math.isfinite, pauses)):
+        yield Problem("a delay or jitter without end", where=node.id)
+
+
+def _tolerance(node: ExecutionNode) -> Iterator[Problem]:
+    if (given := node.tolerance) is None:
+        return
+    for allowance in (given.unreachable, given.refused, given.failed):
+        if allowance.count < 0:
+            yield Problem(f"tolerates {allowance.count} hosts, want 0 or more", where=node.id)
+        if not 0 <= allowance.percent <= 100:
+            said = f"tolerates {allowance.percent} % of its hosts, want 0 to 100"
+            yield Problem(said, where=node.id)
 
 
 def _settings(graph: GraphData) -> Iterator[Problem]:
     if not graph.name:
         yield Problem("the graph has no name")
+    for host, times in Counter(graph.hosts).items():
+        if times > 1:
+            yield Problem(f"names the host `{host}` twice")
+        # `*` stands for a host that is not chosen yet, and `/` would break the paths of expanders.
+        if host == ANY_HOST or "/" in host or _has_blank(host):
+            yield Problem(f"`{host}` is not a host name", hint="use a word without blanks and `/`")
     for name, pool in graph.pools.items():
         if pool.size < 1:
             yield Problem(f"pool `{name}` has size {pool.size}, want at least 1")
     for group in graph.groups:
-        if not 0 <= group.minimum <= len(group.hosts):
-            total = len(group.hosts)
-            yield Problem(f"group `{group.name}` wants {group.minimum} of its {total} hosts")
+        yield from _group(group, graph.hosts)
 
 
-def _compensations(graph: GraphData, kinds: Container[str] | None) -> Iterator[Problem]:
+def _group(group: HostGroup, known: Collection[str]) -> Iterator[Problem]:
+    if not 0 <= group.minimum <= len(group.hosts):
+        total = len(group.hosts)
+        yield Problem(f"group `{group.name}` wants {group.minimum} of its {total} hosts")
+    for host in sorted(set(group.hosts).difference(known)):
+        hint = did_you_mean(host, known)
+        yield Problem(f"group `{group.name}` has the unknown host `{host}`", hint=hint)
+
+
+def _compensations(graph: GraphData, kinds: Collection[str] | None) -> Iterator[Problem]:
+    taken = {*graph.nodes, *graph.joins}
+    scopes: set[str] = set()
     for compensation in graph.compensations:
         scope = compensation.scope
         if not any(inside(id, scope) for id in graph.nodes):
             yield Problem("a compensation for a scope without nodes", where=scope)
+        if scope in scopes:
+            yield Problem("two compensations for one scope", where=scope)
+        scopes.add(scope)
+        nodes, joins = compensation.nodes, compensation.joins
+        for id in (*(node.id for node in nodes), *(join.id for join in joins)):
+            if id in taken:
+                yield Problem("two nodes have this id", where=id)
+            taken.add(id)
         yield from problems(_CompensationGraph(graph, compensation), kinds)
 
 
@@ -211,42 +277,65 @@ def _providers(graph: GraphData, providers: Iterable[str]) -> Iterator[Problem]:
     for id in providers:
         node = graph.nodes[id]
         for key in node.step.provides:
+            if key.ttl is not None and not 0 < key.ttl < math.inf:
+                said = f"provides `{key.name}` for {key.ttl} s, want more than 0"
+                yield Problem(said, where=id, hint="leave out `ttl` for a value that stays")
             if key.scope == "run":
-                if not node.one_of and len(node.hosts) != 1:
-                    yield Problem(
-                        f"provides `{key.name}` for the whole run from {len(node.hosts)} hosts",
-                        where=id,
-                        hint="run it on one host, on `one_of` them, or give the value host scope",
-                    )
-                other = run_scoped.setdefault(key.name, id)
-                if other != id:
-                    yield Problem(f"provides `{key.name}`, and so does `{other}`", where=id)
-                continue
-            for host in node.hosts:
-                other = host_scoped.setdefault((key.name, host), id)
-                if other != id:
-                    yield Problem(
-                        f"provides `{key.name}` on `{host}`, and so does `{other}`", where=id
-                    )
+                yield from _run_provider(node, key.name, run_scoped)
+            else:
+                yield from _host_provider(node, key.name, host_scoped)
+    for (name, _), id in host_scoped.items():
+        if (other := run_scoped.pop(name, None)) is not None:
+            said = f"provides `{name}` for each host, and `{other}` for the whole run"
+            yield Problem(said, where=id)
+
+
+def _run_provider(node: ExecutionNode, key: str, known: dict[str, str]) -> Iterator[Problem]:
+    if not node.one_of and len(node.hosts) != 1:
+        yield Problem(
+            f"provides `{key}` for the whole run from {len(node.hosts)} hosts",
+            where=node.id,
+            hint="run it on one host, on `one_of` them, or give the value host scope",
+        )
+    if (other := known.setdefault(key, node.id)) != node.id:
+        yield Problem(f"provides `{key}`, and so does `{other}`", where=node.id)
+
+
+def _host_provider(
+    node: ExecutionNode, key: str, known: dict[tuple[str, str], str]
+) -> Iterator[Problem]:
+    for host in node.hosts:
+        if (other := known.setdefault((key, host), node.id)) != node.id:
+            yield Problem(f"provides `{key}` on `{host}`, and so does `{other}`", where=node.id)
+
+
+class _Known(NamedTuple):
+    """The values that are there when a vertex opens, and those a barrier on it would give."""
+
+    anywhere: frozenset[str] = frozenset()
+    on_hosts: Mapping[str, frozenset[str]] = {}
+    """Along same-host edges: a value of a host, or of the run where it was made."""
+    after_barrier: frozenset[str] = frozenset()
 
 
 def _needs(graph: GraphData, order: Sequence[str]) -> Iterator[Problem]:
-    """One pass in order: what the run has, and on which hosts, before each vertex."""
-    for_run: dict[str, frozenset[str]] = {}
-    on_hosts: dict[str, dict[str, frozenset[str]]] = {}
+    """One pass in order: what there is before each vertex."""
+    known: dict[str, _Known] = {}
     for id in order:
         vertex = graph.nodes.get(id) or graph.joins[id]
-        run_keys = frozenset[str]().union(
-            *(for_run[dependency] for dependency in vertex.after + vertex.after_same_host)
+        anywhere = frozenset[str]().union(
+            *(known[before].after_barrier for before in vertex.after),
+            *(known[before].anywhere for before in vertex.after_same_host),
         )
-        host_keys = _union(on_hosts[dependency] for dependency in vertex.after_same_host)
+        on_hosts = _union(known[before].on_hosts for before in vertex.after_same_host)
+        passed = anywhere.union(*(known[d].after_barrier for d in vertex.after_same_host))
         if isinstance(vertex, ExecutionNode):
-            yield from _missing(vertex, run_keys, host_keys)
-            run_keys, host_keys = _with_provided(vertex, run_keys, host_keys)
-        for_run[id], on_hosts[id] = run_keys, host_keys
+            yield from _missing(vertex, anywhere, on_hosts)
+            on_hosts, passed = _with_provided(vertex, on_hosts, passed)
+        known[id] = _Known(anywhere, on_hosts, passed)
 
 
-def _union(parts: Iterable[dict[str, frozenset[str]]]) -> dict[str, frozenset[str]]:
+def _union(parts: Iterable[Mapping[str, frozenset[str]]]) -> dict[str, frozenset[str]]:
     united: dict[str, frozenset[str]] = {}
     for part in parts:
         for key, hosts in part.items():
@@ -255,28 +344,29 @@ def _union(parts: Iterable[dict[str, frozenset[str]]]) -> dict[str, frozenset[st
 
 
 def _missing(
-    node: ExecutionNode, run_keys: frozenset[str], host_keys: Mapping[str, frozenset[str]]
+    node: ExecutionNode, anywhere: frozenset[str], on_hosts: Mapping[str, frozenset[str]]
 ) -> Iterator[Problem]:
     for need in node.step.needs:
-        if need in run_keys:
+        if need in anywhere:
             continue
-        lacking = [host for host in node.hosts if host not in host_keys.get(need, ())]
-        if lacking:
-            where = "" if len(lacking) == len(node.hosts) else f" on {', '.join(lacking[:5])}"
+        hosts = on_hosts.get(need, frozenset())
+        lacking = [] if node.one_of else [host for host in node.hosts if host not in hosts]
+        if lacking or node.one_of:
+            where = f" on {', '.join(lacking[:5])}" if hosts and lacking else ""
             yield Problem(
                 f"needs the value `{need}`, which nothing before it provides{where}",
                 where=node.id,
-                hint="put a step that provides it before this one, on the same hosts",
+                hint="put a step that provides it before this one: behind a barrier for a value of "
+                "the run, along same-host edges for one of each host",
             )
 
 
 def _with_provided(
-    node: ExecutionNode, run_keys: frozenset[str], host_keys: dict[str, frozenset[str]]
-) -> tuple[frozenset[str], dict[str, frozenset[str]]]:
+    node: ExecutionNode, on_hosts: dict[str, frozenset[str]], passed: frozenset[str]
+) -> tuple[dict[str, frozenset[str]], frozenset[str]]:
     for key in node.step.provides:
         if key.scope == "run":
-            run_keys = run_keys | {key.name}
-        else:
-            hosts = host_keys.get(key.name, frozenset()) | frozenset(node.hosts)
-            host_keys = {**host_keys, key.name: hosts}
-    return run_keys, host_keys
+            passed |= {key.name}
+        hosts = on_hosts.get(key.name, frozenset()) | frozenset(node.hosts)
+        on_hosts = {**on_hosts, key.name: hosts}
+    return on_hosts, passed

@@ -1,0 +1,132 @@
+"""A graph for people and other programs: indented text, Mermaid, DOT, JSON, SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import count
+
+import msgspec
+
+from kubexm.plan import codec
+from kubexm.plan.graph import ExecutionGraph
+from kubexm.plan.node import ExecutionNode
+from kubexm.plan.outline import (
+    Describe,
+    Edges,
+    Scope,
+    edges,
+    hosts,
+    kind_and_params,
+    one_line,
+    summary,
+    title,
+    tree,
+)
+from kubexm.plan.svg import as_svg
+from kubexm.plan.text import as_text
+
+
+def as_json(graph: ExecutionGraph) -> str:
+    """The document of the graph, indented."""
+    return msgspec.json.format(codec.encode(graph), indent=2).decode() + "\n"
+
+
+def as_dot(graph: ExecutionGraph, describe: Describe = kind_and_params) -> str:
+    """For Graphviz: scopes are clusters, barriers solid, same-host edges dashed, joins points."""
+    lines = [
+        f"digraph {_dot(graph.name)} {{",
+        '  graph [compound=true, fontname="sans-serif", newrank=true, rankdir=TB]',
+        '  node [fontname="sans-serif", fontsize=10, shape=box, style=rounded]',
+        '  edge [arrowsize=0.7, color="#555555"]',
+        *_dot_scope(tree(graph.nodes), "  ", describe, count(1)),
+        *(f'  {_dot(id)} [shape=point, xlabel=""]' for id in graph.joins),
+        *_dot_edges(edges(graph.nodes, graph.joins)),
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _dot_scope(
+    scope: Scope, indent: str, describe: Describe, numbers: Iterator[int]
+) -> Iterator[str]:
+    for item in scope.items:
+        if isinstance(item, Scope):
+            yield f"{indent}subgraph cluster_{next(numbers)} {{"
+            yield f'{indent}  graph [color="#bbbbbb", label={_dot(item.name)}, labeljust=l]'
+            yield from _dot_scope(item, f"{indent}  ", describe, numbers)
+            yield f"{indent}}}"
+        else:
+            label = _dot("\n".join(_label(item, describe)))
+            yield f"{indent}{_dot(item.id)} [label={label}, tooltip={_dot(item.id)}]"
+
+
+def _dot_edges(found: Edges) -> Iterator[str]:
+    for id, some in found.items():
+        for edge in some:
+            style = "" if edge.barrier else " [style=dashed]"
+            yield f"  {_dot(edge.before)} -> {_dot(id)}{style}"
+
+
+def _dot(text: str) -> str:
+    # In a quoted DOT string a backslash escapes; only `\\n` is meant to.
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def as_mermaid(graph: ExecutionGraph, describe: Describe = kind_and_params) -> str:
+    """For Mermaid: a subgraph per scope, barriers solid, same-host edges dotted."""
+    names = {id: f"n{number}" for number, id in enumerate(graph.nodes)}
+    names |= {id: f"j{number}" for number, id in enumerate(graph.joins)}
+    lines = [
+        "flowchart TB",
+        *_mermaid_scope(tree(graph.nodes), "  ", describe, names, count(1)),
+        *(f"  {names[id]}(( ))" for id in graph.joins),
+        *(
+            f"  {names[edge.before]} {'-->' if edge.barrier else '-.->'} {names[id]}"
+            for id, some in edges(graph.nodes, graph.joins).items()
+            for edge in some
+        ),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _mermaid_scope(
+    scope: Scope,
+    indent: str,
+    describe: Describe,
+    names: Mapping[str, str],
+    numbers: Iterator[int],
+) -> Iterator[str]:
+    for item in scope.items:
+        if isinstance(item, Scope):
+            yield f'{indent}subgraph s{next(numbers)}["{_mermaid(item.name)}"]'
+            yield from _mermaid_scope(item, f"{indent}  ", describe, names, numbers)
+            yield f"{indent}end"
+        else:
+            label = "<br/>".join(map(_mermaid, _label(item, describe)))
+            yield f'{indent}{names[item.id]}["{label}"]'
+
+
+_MERMAID = str.maketrans({letter: f"#{ord(letter)};" for letter in '"#<>&`\\[]{}()|'} | {"\n": " "})
+
+
+def _mermaid(text: str) -> str:
+    return text.translate(_MERMAID)
+
+
+def _label(node: ExecutionNode, describe: Describe) -> Iterable[str]:
+    return (
+        one_line(title(node)),
+        *filter(None, [one_line(summary(node, describe), 48)]),
+        f"[{one_line(hosts(node), 48)}]",
+    )
+
+
+FORMATS: Mapping[str, Callable[[ExecutionGraph, Describe], str]] = {
+    "text": as_text,
+    "mermaid": as_mermaid,
+    "dot": as_dot,
+    "json": lambda graph, _: as_json(graph),
+    "svg": as_svg,
+}
+"""Every way to show a graph, by the name users give it."""

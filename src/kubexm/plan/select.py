@@ -1,0 +1,280 @@
+"""A part of a graph: by path, tag and host, without anybody starting early through the gaps.
+
+What is left out counts as satisfied. Its place is taken by a join with the same edges, so the
+order of what is left stays what it was in the whole graph.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cached_property
+from itertools import accumulate
+
+import msgspec
+
+from kubexm.common.nearest import did_you_mean
+from kubexm.errors import Problem, UnknownPath
+from kubexm.plan.graph import ExecutionGraph
+from kubexm.plan.node import Compensation, ExecutionNode, Join
+from kubexm.plan.policy import HostGroup
+from kubexm.plan.validation import topological_order
+
+replace = msgspec.structs.replace
+Kept = dict[str, tuple[str, ...]]
+"""The ids of the nodes that stay, each with the hosts it keeps."""
+
+
+class Selection(msgspec.Struct, frozen=True):
+    """What to run of a graph; each of the four narrows what the others leave.
+
+    A path names a node or a whole scope; the first segment, the pipeline's own, may be left out;
+    `*` stands for any part of one segment, or of a host's name.
+    """
+
+    only: tuple[str, ...] = ()
+    """Paths or tags: nothing but these."""
+    from_: tuple[str, ...] = ()
+    """Paths or tags: these and all that depends on them."""
+    skip: tuple[str, ...] = ()
+    """Paths or tags: all but these."""
+    hosts: tuple[str, ...] = ()
+    """Host names: on no other host."""
+
+
+def select(graph: ExecutionGraph, selection: Selection) -> ExecutionGraph:
+    """The part of the graph that is selected, and what provides the values it needs."""
+    if selection == Selection():
+        return graph
+    names = _Names(graph)
+    names.check(selection)
+    hosts = names.hosts(selection.hosts) if selection.hosts else frozenset(graph.hosts)
+    chosen = _chosen(graph, names, selection)
+    kept = _on(hosts, (node for node in graph if node.id in chosen))
+    kept = _without_stray_hooks(graph, kept)
+    if not kept:
+        raise UnknownPath(
+            "the selection leaves nothing to run", hint="select more, or leave less out"
+        )
+    return _restricted(graph, _with_providers(graph.nodes, kept), hosts)
+
+
+def _chosen(graph: ExecutionGraph, names: _Names, selection: Selection) -> set[str]:
+    chosen = set(graph.nodes)
+    if selection.only:
+        chosen &= names.matching(selection.only)
+    if selection.from_:
+        chosen &= _downstream(graph, names.matching(selection.from_))
+    return chosen - names.matching(selection.skip)
+
+
+def _downstream(graph: ExecutionGraph, ids: set[str]) -> set[str]:
+    order, _ = topological_order(graph.nodes, graph.joins)
+    reached = set(ids)
+    for id in order:
+        if id not in reached and not reached.isdisjoint(graph.dependencies(id)):
+            reached.add(id)
+    return reached
+
+
+def _without_stray_hooks(graph: ExecutionGraph, kept: Kept) -> Kept:
+    """A hook stays with its scope: without any of its nodes there is no outcome to follow."""
+    alive = _scopes(id for id in kept if graph.nodes[id].hook is None)
+    hooks = {id: hook.scope for id in kept if (hook := graph.nodes[id].hook) is not None}
+    return {id: hosts for id, hosts in kept.items() if hooks.get(id, id) in alive}
+
+
+def _on(hosts: Collection[str], nodes: Iterable[ExecutionNode]) -> Kept:
+    kept = {node.id: tuple(host for host in node.hosts if host in hosts) for node in nodes}
+    return {id: some for id, some in kept.items() if some}
+
+
+def _with_providers(nodes: Mapping[str, ExecutionNode], kept: Kept) -> Kept:
+    """Also the nodes that leave the values the kept ones need, where they need them."""
+    providers = _providers(nodes)
+    whole = dict(kept)
+    open_ids = list(kept)
+    while open_ids:
+        id = open_ids.pop()
+        for need in nodes[id].step.needs:
+            for provider, everywhere in providers.get(need, ()):
+                known = whole.get(provider, ())
+                hosts = _providing_hosts(nodes[provider], everywhere, known, whole[id])
+                if hosts != known:
+                    whole[provider] = hosts
+                    open_ids.append(provider)
+    return {id: whole[id] for id in nodes if id in whole}
+
+
+def _providers(nodes: Mapping[str, ExecutionNode]) -> dict[str, list[tuple[str, bool]]]:
+    found: dict[str, list[tuple[str, bool]]] = {}
+    for node in nodes.values():
+        for key in node.step.provides:
+            found.setdefault(key.name, []).append((node.id, key.scope == "run"))
+    return found
+
+
+def _providing_hosts(
+    node: ExecutionNode, everywhere: bool, known: tuple[str, ...], wanted: tuple[str, ...]
+) -> tuple[str, ...]:
+    if everywhere:
+        return known or node.hosts
+    needed = {*known, *wanted}
+    return tuple(host for host in node.hosts if host in needed)
+
+
+def _restricted(graph: ExecutionGraph, kept: Kept, hosts: frozenset[str]) -> ExecutionGraph:
+    nodes, joins = _thinned(graph.nodes, graph.joins, kept)
+    compensations = tuple(_compensations(graph, kept, hosts))
+    used = {host for node in nodes.values() for host in node.hosts}
+    used |= {host for item in compensations for node in item.nodes for host in node.hosts}
+    return replace(
+        graph,
+        nodes=nodes,
+        joins=joins,
+        hosts=tuple(host for host in graph.hosts if host in used),
+        groups=tuple(_groups(graph.groups, used)),
+        compensations=compensations,
+    )
+
+
+def _thinned(
+    nodes: Mapping[str, ExecutionNode], joins: Mapping[str, Join], kept: Kept
+) -> tuple[dict[str, ExecutionNode], dict[str, Join]]:
+    """The kept nodes, and joins where others stood between them."""
+    order, _ = topological_order(nodes, joins)
+    waits: dict[str, Join] = {}
+    for id in order:
+        vertex = nodes.get(id) or joins[id]
+        after = tuple(before for before in vertex.after if before in waits)
+        lane = tuple(before for before in vertex.after_same_host if before in waits)
+        # A join that waits for nothing holds nobody back.
+        if id in kept or after or lane:
+            waits[id] = Join(id, after, lane)
+    thin = {
+        id: replace(
+            nodes[id],
+            hosts=hosts,
+            after=waits[id].after,
+            after_same_host=waits[id].after_same_host,
+        )
+        for id, hosts in kept.items()
+    }
+    needed = _upstream(kept, waits)
+    places = (id for id in (*joins, *nodes) if id in needed and id not in kept)
+    return thin, {id: waits[id] for id in places}
+
+
+def _upstream(ids: Iterable[str], waits: Mapping[str, Join]) -> set[str]:
+    reached: set[str] = set()
+    open_ids = list(ids)
+    while open_ids:
+        id = open_ids.pop()
+        if id not in reached:
+            reached.add(id)
+            open_ids += (*waits[id].after, *waits[id].after_same_host)
+    return reached
+
+
+def _compensations(
+    graph: ExecutionGraph, kept: Kept, hosts: frozenset[str]
+) -> Iterator[Compensation]:
+    """Those of scopes that are run as a whole: for a part of one they would undo too much."""
+    partial = _scopes(node.id for node in graph if node.hook is None and node.id not in kept)
+    for item in graph.compensations:
+        if item.scope in partial:
+            continue
+        nodes = {node.id: node for node in item.nodes}
+        some = _with_providers(nodes, _on(hosts, item.nodes))
+        thin, joins = _thinned(nodes, {join.id: join for join in item.joins}, some)
+        if thin:
+            yield Compensation(item.scope, tuple(thin.values()), tuple(joins.values()))
+
+
+def _groups(groups: Iterable[HostGroup], used: Collection[str]) -> Iterator[HostGroup]:
+    """Hosts that are left out are not lost: they count towards the minimum."""
+    for group in groups:
+        hosts = tuple(host for host in group.hosts if host in used)
+        if hosts:
+            left_out = len(group.hosts) - len(hosts)
+            yield HostGroup(group.name, hosts, max(0, group.minimum - left_out))
+
+
+class _Names:
+    """What can be named in a graph: paths with and without the pipeline's own segment, tags."""
+
+    def __init__(self, graph: ExecutionGraph) -> None:
+        self._graph = graph
+        self._paths = {id: id.split("/") for id in graph.nodes}
+        self._tags = {tag for node in graph for tag in node.tags}
+        roots = {path[0] for path in self._paths.values()}
+        self._root = roots.pop() if len(roots) == 1 else None
+
+    def check(self, selection: Selection) -> None:
+        """Raise `UnknownPath` for every name that the graph does not have."""
+        paths = (*selection.only, *selection.from_, *selection.skip)
+        problems = [
+            *self._unknown(paths, self._match, "path or tag", lambda: self._known),
+            *self._unknown(selection.hosts, self._match_hosts, "host", lambda: self._graph.hosts),
+        ]
+        if len(problems) == 1:
+            raise UnknownPath(problems[0].message, hint=problems[0].hint)
+        if problems:
+            raise UnknownPath("the graph does not have all that is selected", problems=problems)
+
+    def matching(self, patterns: Iterable[str]) -> set[str]:
+        """The nodes that any of these names."""
+        return {id for pattern in patterns for id in self._match(pattern)}
+
+    def hosts(self, patterns: Iterable[str]) -> frozenset[str]:
+        """The hosts that any of these names."""
+        return frozenset(host for pattern in patterns for host in self._match_hosts(pattern))
+
+    def _unknown(
+        self,
+        patterns: Iterable[str],
+        match: Callable[[str], Iterable[str]],
+        what: str,
+        known: Callable[[], Collection[str]],
+    ) -> Iterator[Problem]:
+        for pattern in dict.fromkeys(patterns):
+            if not any(True for _ in match(pattern)):
+                hint = did_you_mean(pattern, known())
+                yield Problem(f"`{self._graph.name}` has no {what} `{pattern}`", hint=hint)
+
+    @cached_property
+    def _known(self) -> set[str]:
+        full = _scopes(self._paths)
+        if len(full) > 20_000:  # so many take seconds to compare; scopes alone will do
+            full -= self._paths.keys()
+        short = {path.partition("/")[2] for path in full} if self._root else set()
+        return (full | short | self._tags) - {""}
+
+    def _match(self, pattern: str) -> Iterator[str]:
+        wanted = [_glob(segment) for segment in pattern.strip("/").split("/")]
+        for id, path in self._paths.items():
+            if (
+                _starts(path, wanted)
+                or (self._root is not None and _starts(path[1:], wanted))
+                or pattern in self._graph.nodes[id].tags
+            ):
+                yield id
+
+    def _match_hosts(self, pattern: str) -> Iterator[str]:
+        wanted = _glob(pattern)
+        return (host for host in self._graph.hosts if wanted.fullmatch(host))
+
+
+def _glob(pattern: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
+
+
+def _starts(path: list[str], wanted: list[re.Pattern[str]]) -> bool:
+    return len(path) >= len(wanted) and all(
+        pattern.fullmatch(segment) for pattern, segment in zip(wanted, path, strict=False)
+    )
+
+
+def _scopes(ids: Iterable[str]) -> set[str]:
+    """These paths and all scopes above them."""
+    return {scope for id in ids for scope in accumulate(id.split("/"), "{}/{}".format)}

@@ -1,0 +1,395 @@
+"""Selections: what is named, what that leaves, and that nobody starts early through the gaps."""
+
+from itertools import accumulate
+
+import msgspec
+import pytest
+from hypothesis import given, reject
+from hypothesis import strategies as st
+from tests.strategies import graphs, host_names, some_of
+from tests.unit_order import follows, units
+
+from kubexm.errors import UnknownPath
+from kubexm.plan import (
+    Compensation,
+    ExecutionFragment,
+    ExecutionGraph,
+    ExecutionNode,
+    HookFragment,
+    HostGroup,
+    Join,
+    Key,
+    StepSpec,
+    build,
+    chain,
+    node,
+    one_of,
+    parallel,
+    per_host,
+    scope,
+)
+from kubexm.plan.select import Selection, select
+
+HOSTS = host_names(3)
+STEP = StepSpec("command")
+
+
+def step(name: str, *hosts: str, tags: tuple[str, ...] = ()) -> ExecutionFragment:
+    fragment = node(name, STEP, on=hosts or HOSTS, tags=tags)
+    assert fragment is not None
+    return fragment
+
+
+def cluster() -> ExecutionGraph:
+    """create / etcd (install: package, config; start) and runtime (install: package)."""
+    whole = scope(
+        "create",
+        chain(
+            scope(
+                "etcd",
+                chain(
+                    scope("install", per_host(step("package", tags=("slow",)), step("config"))),
+                    step("start"),
+                ),
+            ),
+            scope("runtime", scope("install", step("package", tags=("slow",)))),
+        ),
+    )
+    return graph_of(whole)
+
+
+def graph_of(whole: ExecutionFragment | None) -> ExecutionGraph:
+    assert whole is not None
+    return build(
+        "create",
+        whole.nodes,
+        joins=whole.joins,
+        hosts=HOSTS,
+        compensations=whole.compensations,
+    )
+
+
+def names(graph: ExecutionGraph) -> list[str]:
+    return [id.removeprefix("create/") for id in graph.nodes]
+
+
+def test_an_empty_selection_is_the_whole_graph() -> None:
+    graph = cluster()
+
+    assert select(graph, Selection()) is graph
+
+
+NAMED = {
+    "create": names(cluster()),
+    "create/etcd": ["etcd/install/package", "etcd/install/config", "etcd/start"],
+    "etcd": ["etcd/install/package", "etcd/install/config", "etcd/start"],
+    "/etcd/install/": ["etcd/install/package", "etcd/install/config"],
+    "etcd/install/config": ["etcd/install/config"],
+    "*/install": ["etcd/install/package", "etcd/install/config", "runtime/install/package"],
+    "create/*/*/package": ["etcd/install/package", "runtime/install/package"],
+    "etcd/*": ["etcd/install/package", "etcd/install/config", "etcd/start"],
+    "e*d/st*t": ["etcd/start"],
+    "slow": ["etcd/install/package", "runtime/install/package"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", NAMED)
+def test_a_path_or_tag_names(pattern: str) -> None:
+    assert names(select(cluster(), Selection(only=(pattern,)))) == NAMED[pattern]
+
+
+@pytest.mark.parametrize(
+    "pattern", ["etc", "install", "start", "etcd/inst", "create/create", "", "/"]
+)
+def test_a_part_of_a_segment_or_a_path_from_the_middle_names_nothing(pattern: str) -> None:
+    with pytest.raises(UnknownPath, match=f"`create` has no path or tag `{pattern}`"):
+        select(cluster(), Selection(only=(pattern,)))
+
+
+def test_several_names_are_taken_together() -> None:
+    chosen = select(cluster(), Selection(only=("etcd/start", "runtime")))
+
+    assert names(chosen) == ["etcd/start", "runtime/install/package"]
+
+
+def test_from_takes_a_node_and_all_that_depends_on_it() -> None:
+    chosen = select(cluster(), Selection(from_=("etcd/install/config",)))
+
+    assert names(chosen) == ["etcd/install/config", "etcd/start", "runtime/install/package"]
+
+
+def test_skip_leaves_out() -> None:
+    chosen = select(cluster(), Selection(skip=("etcd/install", "runtime")))
+
+    assert names(chosen) == ["etcd/start"]
+
+
+def test_each_part_of_a_selection_narrows_the_others() -> None:
+    chosen = select(
+        cluster(), Selection(only=("etcd",), from_=("etcd/install/config",), skip=("etcd/start",))
+    )
+
+    assert names(chosen) == ["etcd/install/config"]
+
+
+def test_hosts_narrow_every_node() -> None:
+    chosen = select(cluster(), Selection(only=("etcd/start",), hosts=("h3", "h1")))
+
+    assert chosen.nodes["create/etcd/start"].hosts == ("h1", "h3")
+    assert chosen.hosts == ("h1", "h3")
+
+
+def test_hosts_may_be_named_by_a_pattern() -> None:
+    assert select(cluster(), Selection(hosts=("h*",))).unit_count == cluster().unit_count
+
+
+def test_one_of_is_chosen_among_the_hosts_that_are_left() -> None:
+    graph = graph_of(parallel(node("a", STEP, on=one_of(HOSTS)), step("b", "h1")))
+
+    chosen = select(graph, Selection(hosts=("h2", "h3")))
+
+    assert [(item.id, item.hosts) for item in chosen] == [("a", ("h2", "h3"))]
+
+
+def test_what_is_left_out_hands_on_its_dependencies() -> None:
+    chosen = select(cluster(), Selection(skip=("etcd/install/config", "etcd/start")))
+
+    place = Join("create/etcd/start", ("create/etcd/install/config",))
+    assert chosen.joins["create/etcd/start"] == place
+    assert chosen.nodes["create/runtime/install/package"].after == ("create/etcd/start",)
+    before = follows(chosen)
+    assert ("create/etcd/install/package", "h2") in before["create/runtime/install/package", "h1"]
+
+
+def test_a_node_that_loses_all_its_hosts_hands_on_its_dependencies() -> None:
+    graph = graph_of(chain(step("a"), step("b", "h3"), step("c")))
+
+    chosen = select(graph, Selection(hosts=("h1", "h2")))
+
+    assert chosen.joins == {"b": Join("b", ("a",))}
+    assert chosen.nodes["c"].after == ("b",)
+
+
+def test_joins_that_hold_nobody_back_are_gone() -> None:
+    pairs = [parallel(step(f"{name}1"), step(f"{name}2")) for name in "abc"]
+    graph = graph_of(chain(*pairs))
+
+    assert select(graph, Selection(only=("b1",))).joins == {}
+    assert select(graph, Selection(only=("a1", "a2"))).joins == {}
+    assert set(select(graph, Selection(skip=("b*",))).joins) == {
+        "b1/@join", "b1", "b2", "c1/@join",
+    }  # fmt: skip
+
+
+class TestValues:
+    def graph(self) -> ExecutionGraph:
+        token = StepSpec("token", needs=("ca",), provides=(Key("token"),))
+        return graph_of(
+            chain(
+                node("ca", StepSpec("fetch", provides=(Key("ca"),)), on=("h3",)),
+                node("other", STEP, on=HOSTS),
+                node("token", token, on=one_of(HOSTS)),
+                per_host(
+                    node("disk", StepSpec("fetch", provides=(Key("disk", "host"),)), on=HOSTS),
+                    node("join", StepSpec("join", needs=("token", "disk")), on=("h1", "h2")),
+                ),
+            )
+        )
+
+    def test_what_provides_a_needed_value_stays(self) -> None:
+        chosen = select(self.graph(), Selection(only=("join",)))
+
+        assert list(chosen.nodes) == ["ca", "token", "disk", "join"]
+
+    def test_a_value_of_a_host_is_produced_where_it_is_needed(self) -> None:
+        chosen = select(self.graph(), Selection(only=("join",), hosts=("h1",)))
+
+        assert {item.id: item.hosts for item in chosen} == {
+            "ca": ("h3",),
+            "token": HOSTS,
+            "disk": ("h1",),
+            "join": ("h1",),
+        }
+
+    def test_what_provides_a_needed_value_stays_even_if_it_is_to_be_skipped(self) -> None:
+        chosen = select(self.graph(), Selection(skip=("token", "other")))
+
+        assert list(chosen.nodes) == ["ca", "token", "disk", "join"]
+
+    def test_a_value_that_nothing_needs_is_not_produced(self) -> None:
+        assert list(select(self.graph(), Selection(only=("other",))).nodes) == ["other"]
+
+
+class TestHooks:
+    def graph(self) -> ExecutionGraph:
+        def hook(name: str) -> HookFragment:
+            return HookFragment("always", step(name))
+
+        tasks = chain(
+            scope("a", step("work", "h1"), hooks=[hook("clean")]),
+            scope("b", step("work"), hooks=[hook("clean")]),
+        )
+        return graph_of(scope("create", tasks, hooks=[hook("report")]))
+
+    def test_hooks_stay_if_they_are_selected_with_their_scope(self) -> None:
+        assert names(select(self.graph(), Selection(only=("a",)))) == [
+            "a/work",
+            "a/@always-1/clean",
+        ]
+
+    def test_hooks_of_scopes_above_are_not_selected(self) -> None:
+        chosen = select(self.graph(), Selection(only=("a", "b")))
+
+        assert "@always-1/report" not in names(chosen)
+
+    def test_a_hook_without_its_scope_is_left_out(self) -> None:
+        by_path = select(self.graph(), Selection(skip=("a/work",)))
+        by_host = select(self.graph(), Selection(hosts=("h2",)))
+
+        assert "a/@always-1/clean" not in names(by_path)
+        assert "a/@always-1/clean" not in names(by_host)
+
+    def test_from_takes_the_hooks_of_the_scopes_it_is_in(self) -> None:
+        chosen = select(self.graph(), Selection(from_=("b/work",)))
+
+        assert names(chosen) == ["b/work", "b/@always-1/clean", "@always-1/report"]
+
+
+class TestCompensations:
+    def graph(self) -> ExecutionGraph:
+        undo = chain(step("stop"), step("wipe", "h1"), step("last"))
+        body = chain(step("one"), step("two"))
+        return graph_of(scope("create", chain(scope("s", body, compensate=undo), step("after"))))
+
+    def test_a_scope_that_is_run_as_a_whole_keeps_what_undoes_it(self) -> None:
+        graph = self.graph()
+
+        assert select(graph, Selection(only=("s",))).compensations == graph.compensations
+
+    @pytest.mark.parametrize("chosen", [Selection(only=("s/one",)), Selection(only=("after",))])
+    def test_a_part_of_a_scope_is_not_undone_as_a_whole(self, chosen: Selection) -> None:
+        assert select(self.graph(), chosen).compensations == ()
+
+    def test_a_scope_is_undone_on_the_hosts_it_was_run_on(self) -> None:
+        (item,) = select(self.graph(), Selection(hosts=("h2",))).compensations
+
+        assert [(vertex.id, vertex.hosts) for vertex in item.nodes] == [
+            ("create/s/@compensate/stop", ("h2",)),
+            ("create/s/@compensate/last", ("h2",)),
+        ]
+        assert item.joins == (Join("create/s/@compensate/wipe", ("create/s/@compensate/stop",)),)
+
+    def test_what_undoes_nothing_on_these_hosts_is_left_out(self) -> None:
+        undo = Compensation("create/etcd", (ExecutionNode("x", "x", STEP, ("h1",)),))
+        graph = msgspec.structs.replace(cluster(), compensations=(undo,))
+
+        assert select(graph, Selection(hosts=("h2",))).compensations == ()
+
+
+def test_hosts_that_are_left_out_count_towards_the_minimum_of_their_group() -> None:
+    groups = (HostGroup("workers", HOSTS, 2), HostGroup("others", ("h3",), 1))
+    graph = msgspec.structs.replace(cluster(), groups=groups)
+
+    chosen = select(graph, Selection(hosts=("h1", "h2")))
+
+    assert chosen.groups == (HostGroup("workers", ("h1", "h2"), 1),)
+
+
+def test_an_unknown_path_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UnknownPath) as caught:
+        select(cluster(), Selection(skip=("etcd/instal",)))
+
+    assert str(caught.value) == "`create` has no path or tag `etcd/instal`"
+    assert caught.value.hint == "did you mean `etcd/install`?"
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("word", "near"),
+    [
+        ("create/etdc", "create/etcd"),
+        ("etcd/package", "etcd/install/package"),
+        ("slwo", "slow"),
+    ],
+)
+def test_the_nearest_of_all_names_is_offered(word: str, near: str) -> None:
+    with pytest.raises(UnknownPath) as caught:
+        select(cluster(), Selection(only=(word,)))
+
+    assert caught.value.hint == f"did you mean `{near}`?"
+
+
+def test_an_unknown_host_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UnknownPath) as caught:
+        select(cluster(), Selection(hosts=("h11",)))
+
+    assert str(caught.value) == "`create` has no host `h11`"
+    assert caught.value.hint == "did you mean `h1`?"
+
+
+def test_all_unknown_names_are_refused_at_once() -> None:
+    with pytest.raises(UnknownPath) as caught:
+        select(cluster(), Selection(only=("x", "etcd"), from_=("y",), hosts=("z",)))
+
+    assert [problem.message for problem in caught.value.problems] == [
+        "`create` has no path or tag `x`",
+        "`create` has no path or tag `y`",
+        "`create` has no host `z`",
+    ]
+
+
+def test_a_selection_that_leaves_nothing_is_refused() -> None:
+    with pytest.raises(UnknownPath, match="the selection leaves nothing to run") as caught:
+        select(cluster(), Selection(only=("etcd",), skip=("etcd",)))
+
+    assert caught.value.hint == "select more, or leave less out"
+
+
+@st.composite
+def selected(draw: st.DrawFn) -> tuple[ExecutionGraph, ExecutionGraph]:
+    """A graph, and a part of it that is neither nothing nor all."""
+    graph = draw(graphs())
+    ids = [id.split("/") for id in graph.nodes]
+    known = sorted({path for segments in ids for path in accumulate(segments, "{}/{}".format)})
+    part = st.just(()) | st.lists(st.sampled_from(known), min_size=1, max_size=2).map(tuple)
+    hosts = st.just(graph.hosts) | some_of(graph.hosts, min_size=1)
+    try:
+        return graph, select(graph, Selection(draw(part), draw(part), draw(part), draw(hosts)))
+    except UnknownPath:
+        reject()
+
+
+@given(selected())
+def test_the_order_of_what_is_left_is_what_it_was(
+    both: tuple[ExecutionGraph, ExecutionGraph],
+) -> None:
+    graph, chosen = both
+
+    left = units(chosen)
+    before, after = follows(graph), follows(chosen)
+    assert left <= units(graph)
+    for unit in left:
+        assert after[unit] >= before[unit] & left
+
+
+@given(selected())
+def test_nothing_but_hosts_and_edges_changes(both: tuple[ExecutionGraph, ExecutionGraph]) -> None:
+    graph, chosen = both
+
+    for item in chosen:
+        whole = graph.nodes[item.id]
+        back = msgspec.structs.replace(
+            item, hosts=whole.hosts, after=whole.after, after_same_host=whole.after_same_host
+        )
+        assert back == whole
+
+
+@given(selected())
+def test_every_join_stands_between_nodes(both: tuple[ExecutionGraph, ExecutionGraph]) -> None:
+    _, chosen = both
+
+    vertices = (*chosen.nodes, *chosen.joins)
+    waited = {before for id in vertices for before in chosen.dependencies(id)}
+    for id in chosen.joins:
+        assert id in waited
+        assert chosen.dependencies(id)
