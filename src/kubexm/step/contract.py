@@ -14,11 +14,10 @@ from typing import Any, ClassVar
 import msgspec
 
 from kubexm.common.secrets import SecretRef
-from kubexm.connector.base import Command, Completed
 from kubexm.plan.fragment import ExecutionFragment
 from kubexm.plan.node import Key, StepSpec
 from kubexm.plan.result import Sign
-from kubexm.runner.host import Host
+from kubexm.runner.host import Command, Completed, Host
 from kubexm.runtime.contexts import StepContext
 
 Values = Mapping[str, Any]
@@ -77,8 +76,9 @@ class Step:
 
     def spec(self) -> StepSpec:
         """This step as data: only what differs from the defaults."""
+        # Through JSON, so that a tuple is a list already and a stored graph equals the planned one.
         params = {
-            item.name: msgspec.to_builtins(value, enc_hook=_encode)
+            item.name: msgspec.json.decode(msgspec.json.encode(value, enc_hook=_encode))
             for item in fields(self)  # type: ignore[arg-type]  # every step is a dataclass
             if (value := getattr(self, item.name)) != _default(item)
         }

@@ -52,9 +52,15 @@ def find(kind: str) -> type[Step]:
 def load(kind: str, params: Mapping[str, Any]) -> Step:
     """The step that was stored under this kind with these parameters."""
     cls = find(kind)
+    known = [item.name for item in dataclasses.fields(cls)]  # type: ignore[arg-type]  # it is one
+    for name in params:
+        if name not in known:
+            raise InvalidInput(
+                f"step `{kind}` has no parameter `{name}`", hint=did_you_mean(name, known)
+            )
     try:
         return msgspec.convert(dict(params), cls, dec_hook=_decode)
-    except (msgspec.ValidationError, TypeError) as error:
+    except (msgspec.ValidationError, TypeError, ValueError) as error:
         raise InvalidInput(f"step `{kind}` can't take these parameters: {error}") from error
 
 

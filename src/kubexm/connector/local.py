@@ -1,0 +1,245 @@
+"""This machine as a host: real processes, each in a session of its own, and real files.
+
+Nothing outlives kubexm that it did not mean to leave: a command that is cancelled or runs out
+of time is ended with its whole process group, and when kubexm itself is killed, a small shell
+that waits at the end of a pipe does the same for all that was running.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pwd
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ParamSpec, TypeVar
+
+from kubexm.connector import localfiles
+from kubexm.connector.base import (
+    C_LOCALE,
+    STAT,
+    Command,
+    Completed,
+    FileStat,
+    LineSink,
+    is_missing,
+    read_stat,
+)
+from kubexm.connector.process import Process
+from kubexm.connector.watch import Watch
+from kubexm.errors import CommandFailed, StepFailed, TimedOut
+
+OUTPUT_LIMIT = 1 << 20
+"""Bytes kept of the beginning, and as many of the end, of what a command writes."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# The first line of standard input says go: until then this kubexm may die and nothing has
+# happened, from then on the watch knows the group. `read` takes no byte beyond its line.
+_GATE = 'read -r _ && cd -- "$1" && shift && exec "$@"'
+_GATE_WITHOUT_INPUT = f"{_GATE} </dev/null"
+
+# Data on standard input becomes the file $1; empty $2, $3, $4 leave mode, owner, group alone.
+_WRITE_AS_ROOT = """
+set -e
+dir=$(dirname -- "$1")
+tmp=$dir/.$(basename -- "$1").kubexm
+rm -f -- "$tmp"
+trap 'rm -f -- "$tmp"' EXIT
+(umask 077 && set -C && cat >"$tmp")
+if [ -f "$1" ] && [ ! -L "$1" ]; then
+  chown --reference="$1" -- "$tmp"
+  chmod --reference="$1" -- "$tmp"
+else
+  chmod 0644 -- "$tmp"
+fi
+[ -z "$3" ] || chown -- "$3" "$tmp"
+[ -z "$4" ] || chgrp -- "$4" "$tmp"
+[ -z "$2" ] || chmod -- "$2" "$tmp"
+sync -- "$tmp"
+mv -fT -- "$tmp" "$1"
+trap - EXIT
+"""
+
+
+class LocalConnector:
+    """Commands and files of this machine."""
+
+    def __init__(
+        self, *, output_limit: int = OUTPUT_LIMIT, grace: float = 2.0, side_by_side: int = 4
+    ) -> None:
+        self._output_limit = output_limit
+        self._grace = grace
+        self._side_by_side = side_by_side
+        self._watch = Watch()
+        self._running: set[Process] = set()
+        self._writing: dict[str, asyncio.Lock] = {}
+
+    async def open(self) -> None:
+        """There is nothing to connect to."""
+
+    async def close(self) -> None:
+        """End what still runs, and the watch over it."""
+        async with asyncio.TaskGroup() as group:
+            for process in tuple(self._running):
+                group.create_task(process.end(self._grace))
+        await self._watch.close()
+
+    async def exec(self, command: Command, sink: LineSink | None = None) -> Completed:
+        """Run a command to its end."""
+        return await self._run(command, sink, self._output_limit)
+
+    async def batch(self, commands: Sequence[Command]) -> list[Completed]:
+        """Run commands a few at a time."""
+        slots = asyncio.Semaphore(self._side_by_side)
+
+        async def one(command: Command) -> Completed:
+            async with slots:
+                return await self.exec(command)
+
+        if len(commands) == 1:
+            return [await self.exec(commands[0])]
+        return list(await asyncio.gather(*map(one, commands)))
+
+    async def put(
+        self,
+        path: str,
+        data: bytes,
+        *,
+        mode: int | None = None,
+        owner: str | None = None,
+        group: str | None = None,
+        sudo: bool = False,
+    ) -> None:
+        """Write a file atomically."""
+        # Two writers of one path share its temporary file: one after the other.
+        lock = self._writing.setdefault(path, asyncio.Lock())
+        async with lock:
+            if sudo and not _is_root():
+                await self._put_as_root(path, data, mode, owner, group)
+            else:
+                await _in_thread(localfiles.write, path, data, mode, owner, group)
+        if not lock.locked():
+            self._writing.pop(path, None)
+
+    async def get(self, path: str, *, sudo: bool = False) -> bytes:
+        """The content of a file."""
+        if not sudo or _is_root():
+            return await _in_thread(localfiles.read, path)
+        command = Command(("cat", "--", path), env=C_LOCALE, sudo=True)
+        answer = await self._run(command, None, limit=None)
+        if answer.ok:
+            return answer.stdout
+        if is_missing(answer):
+            raise FileNotFoundError(path)
+        raise CommandFailed(command.argv, answer.exit, stderr=answer.error_text)
+
+    async def stat(self, path: str, *, sudo: bool = False) -> FileStat | None:
+        """What is at a path."""
+        if not sudo or _is_root():
+            return localfiles.stat(path)
+        return read_stat(await self.exec(Command((*STAT, path), env=C_LOCALE, sudo=True)))
+
+    async def _run(self, command: Command, sink: LineSink | None, limit: int | None) -> Completed:
+        process = await self._start(command, sink, limit)
+        self._running.add(process)
+        try:
+            async with asyncio.timeout(command.timeout):
+                return await process.completed()
+        except TimeoutError:
+            raise TimedOut(
+                f"`{' '.join(command.argv)}` did not end within {command.timeout:g} s"
+            ) from None
+        finally:
+            await process.end(self._grace)
+            self._running.discard(process)
+
+    async def _start(self, command: Command, sink: LineSink | None, limit: int | None) -> Process:
+        launched, user = _launched(command), _other_user(command)
+        gate = _GATE if command.stdin else _GATE_WITHOUT_INPUT
+        try:
+            return await Process.start(
+                ("sh", "-c", gate, "sh", launched.cwd or ".", *launched.argv),
+                stdin=b"\n" + command.stdin,
+                env={**os.environ, **_home(user), **command.env},
+                sink=sink,
+                limit=limit,
+                watch=self._watch,
+                sudo=launched is not command,
+                identity=_identity(user),
+            )
+        except OSError as error:
+            raise StepFailed(f"can't start `{command.argv[0]}`: {error.strerror}") from error
+
+    async def _put_as_root(
+        self, path: str, data: bytes, mode: int | None, owner: str | None, group: str | None
+    ) -> None:
+        wanted = ("" if mode is None else f"{mode:04o}", owner or "", group or "")
+        command = Command(
+            ("sh", "-c", _WRITE_AS_ROOT, "sh", path, *wanted), stdin=data, env=C_LOCALE, sudo=True
+        )
+        done = await self.exec(command)
+        if not done.ok:
+            raise StepFailed(f"can't write `{path}`: {done.error_text}")
+
+
+def _is_root() -> bool:
+    return os.geteuid() == 0
+
+
+def _target(command: Command) -> str | None:
+    """The user to become; None to stay who we are."""
+    wanted = command.user or ("root" if command.sudo else None)
+    return None if wanted == _me() else wanted
+
+
+def _me() -> str:
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:  # a container's made-up user
+        return str(os.geteuid())
+
+
+def _launched(command: Command) -> Command:
+    """The command as it is started: through sudo unless we are root."""
+    user = _target(command)
+    if user is None or _is_root():
+        return command
+    argv = command.argv if command.cwd is None else ("env", "-C", command.cwd, *command.argv)
+    keep = (f"--preserve-env={','.join(command.env)}",) if command.env else ()
+    return replace(command, argv=("sudo", "-n", "-H", "-u", user, *keep, "--", *argv), cwd=None)
+
+
+def _other_user(command: Command) -> pwd.struct_passwd | None:
+    """Whom the process is given to when we are root."""
+    user = _target(command)
+    if user is None or not _is_root():
+        return None
+    try:
+        return pwd.getpwnam(user)
+    except KeyError:
+        raise StepFailed(f"there is no user `{user}` on this machine") from None
+
+
+def _identity(user: pwd.struct_passwd | None) -> Mapping[str, Any]:
+    if user is None:
+        return {}
+    groups = os.getgrouplist(user.pw_name, user.pw_gid)
+    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": groups}
+
+
+def _home(user: pwd.struct_passwd | None) -> Mapping[str, str]:
+    if user is None:
+        return {}
+    return {"HOME": user.pw_dir, "USER": user.pw_name, "LOGNAME": user.pw_name}
+
+
+async def _in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Run a function off the loop; a cancel waits for it, so that nothing lands afterwards."""
+    work = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        await asyncio.wait([work])
+        raise

@@ -1,0 +1,225 @@
+"""One running command: its group, its output as it comes, and how it is brought to an end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, cast
+
+from kubexm.connector.base import Completed, LineSink
+from kubexm.connector.watch import Watch
+
+_LONGEST_LINE = 1 << 16
+_PIPE_CAPACITY = 1 << 20
+"""A pipe never holds more than this, so that what a dead process wrote is read to its end."""
+
+
+class Output:
+    """What a stream brought: its beginning, its end, and its lines for whoever listens."""
+
+    def __init__(self, name: str, limit: int | None, sink: LineSink | None) -> None:
+        self._name = name
+        self._limit = limit
+        self._sink = sink
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._left_out = 0
+        self._line = b""
+
+    def feed(self, data: bytes) -> None:
+        """Take what came."""
+        if self._sink is not None:
+            self._report(data)
+        if self._limit is None:
+            self._head += data
+            return
+        room = max(0, self._limit - len(self._head))
+        self._head += data[:room]
+        self._tail += data[room:]
+        # Cut rarely: each cut copies the tail.
+        if len(self._tail) > 2 * self._limit:
+            self._cut(self._limit)
+
+    def finish(self) -> bytes:
+        """Everything, or the beginning and the end with a mark between."""
+        if self._sink is not None and self._line:
+            self._say(self._line)
+            self._line = b""
+        if self._limit is not None and len(self._tail) > self._limit:
+            self._cut(self._limit)
+        if not self._left_out:
+            return bytes(self._head + self._tail)
+        mark = f"\n[... {self._left_out} bytes left out ...]\n".encode()
+        return bytes(self._head + mark + self._tail)
+
+    def _cut(self, limit: int) -> None:
+        self._left_out += len(self._tail) - limit
+        del self._tail[:-limit]
+
+    def _report(self, data: bytes) -> None:
+        *lines, self._line = (self._line + data).split(b"\n")
+        for line in lines:
+            self._say(line)
+        if len(self._line) > _LONGEST_LINE:
+            self._say(self._line)
+            self._line = b""
+
+    def _say(self, line: bytes) -> None:
+        if self._sink is not None:
+            self._sink(self._name, line.decode(errors="replace").removesuffix("\r"))
+
+
+class Process(asyncio.SubprocessProtocol):
+    """A command in a session of its own; its process id is its group's."""
+
+    def __init__(self, limit: int | None, sink: LineSink | None, watch: Watch, sudo: bool) -> None:
+        loop = asyncio.get_running_loop()
+        self._loop = loop
+        self._output = {1: Output("stdout", limit, sink), 2: Output("stderr", limit, sink)}
+        self._watch = watch
+        self._sudo = sudo
+        self._exited: asyncio.Future[int] = loop.create_future()
+        self._transport: asyncio.SubprocessTransport
+        self._input = memoryview(b"")
+        self._input_pipe = -1
+
+    @classmethod
+    async def start(
+        cls,
+        argv: Sequence[str],
+        *,
+        stdin: bytes,
+        env: Mapping[str, str],
+        sink: LineSink | None,
+        limit: int | None,
+        watch: Watch,
+        sudo: bool,
+        identity: Mapping[str, Any],
+    ) -> Process:
+        """Start a command whose first line of input lets it go, once the watch knows it."""
+        process = cls(limit, sink, watch, sudo)
+        # A pipe of our own: asyncio gives a socket, and /dev/stdin can't be opened on that.
+        source, feed = os.pipe()
+        try:
+            await process._loop.subprocess_exec(
+                lambda: process, *argv, stdin=source, env=env, start_new_session=True, **identity
+            )
+        except BaseException:
+            os.close(feed)
+            raise
+        finally:
+            os.close(source)
+        watch.add(process.group, sudo=sudo)
+        process._feed(feed, stdin)
+        return process
+
+    @property
+    def group(self) -> int:
+        return self._transport.get_pid()
+
+    async def completed(self) -> Completed:
+        """How the command ended, when it has.
+
+        A process it left in the background may hold the streams open: that one is not awaited.
+        """
+        status = await asyncio.shield(self._exited)
+        for number in self._output:
+            self._drain(number)
+        # Ended by a signal: what a shell would say.
+        code = status if status >= 0 else 128 - status
+        return Completed(code, self._output[1].finish(), self._output[2].finish())
+
+    async def end(self, grace: float) -> None:
+        """End the group unless the command has ended by itself, and let go of everything."""
+        try:
+            if not self._exited.done():
+                await self._end_group(grace)
+        finally:
+            self._watch.remove(self.group)
+            self._close_input()
+            self._transport.close()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.SubprocessTransport", transport)
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        self._output[fd].feed(data)
+
+    def process_exited(self) -> None:
+        if not self._exited.done():
+            self._exited.set_result(self._transport.get_returncode() or 0)
+
+    def _feed(self, pipe: int, data: bytes) -> None:
+        os.set_blocking(pipe, False)
+        self._input, self._input_pipe = memoryview(data), pipe
+        self._pump()
+        if self._input_pipe >= 0:
+            self._loop.add_writer(pipe, self._pump)
+
+    def _pump(self) -> None:
+        try:
+            sent = os.write(self._input_pipe, self._input)
+        except BlockingIOError:
+            return
+        except BrokenPipeError:  # it does not want to read the rest
+            self._close_input()
+            return
+        self._input = self._input[sent:]
+        if not self._input:
+            self._close_input()
+
+    def _close_input(self) -> None:
+        if self._input_pipe >= 0:
+            self._loop.remove_writer(self._input_pipe)
+            os.close(self._input_pipe)
+            self._input_pipe = -1
+
+    def _drain(self, number: int) -> None:
+        pipe = self._transport.get_pipe_transport(number)
+        if pipe is None or pipe.is_closing():
+            return
+        descriptor = pipe.get_extra_info("pipe").fileno()
+        taken = 0
+        with suppress(BlockingIOError):
+            while taken < _PIPE_CAPACITY and (data := os.read(descriptor, 1 << 16)):
+                taken += len(data)
+                self._output[number].feed(data)
+
+    async def _end_group(self, grace: float) -> None:
+        self._signal(signal.SIGTERM)
+        try:
+            await self._gone_within(grace)
+        finally:  # cancelled once more: no more patience
+            self._signal(signal.SIGKILL)
+        await self._gone_within(grace)
+
+    async def _gone_within(self, seconds: float) -> None:
+        # There is no event for the end of a group, only for that of its first process.
+        for _ in range(round(seconds / 0.01)):
+            if not self._is_alive():
+                return
+            await asyncio.sleep(0.01)
+
+    def _is_alive(self) -> bool:
+        if not self._exited.done():
+            return True
+        try:
+            os.killpg(self.group, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            return True
+        return True
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._sudo:
+            name = number.name.removeprefix("SIG")
+            kill = ("sudo", "-n", "kill", "-s", name, "--", f"-{self.group}")
+            subprocess.run(kill, check=False, capture_output=True)
+            return
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.group, number)

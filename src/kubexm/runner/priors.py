@@ -1,0 +1,121 @@
+"""What was at a path before we changed it, as data, and how to bring it back.
+
+Small files are data themselves. What is large, or nobody's business, is copied on the host, in
+a directory that only root may read, and the data says where.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+from kubexm.runner import files
+from kubexm.runner.host import FileStat, Host
+
+KEPT = 1 << 16
+"""Content up to this size is kept as data."""
+
+Prior = Mapping[str, Any]
+ABSENT: Prior = {"kind": "absent"}
+
+
+async def capture(
+    host: Host, path: str, *, private: bool = False, sudo: bool | None = None
+) -> Prior:
+    """All that is needed to restore what is at a path; of a directory, the directory alone."""
+    look, read, follow = await host.batch(
+        (
+            files.stat_command(host, path, sudo=sudo),
+            files.content_command(host, path, 0 if private else KEPT, sudo=sudo),
+            files.target_command(host, path, sudo=sudo),
+        )
+    )
+    found = files.seen(look)
+    if found is None:
+        return ABSENT
+    prior: dict[str, Any] = {"kind": found.kind, **_attributes(found)}
+    if found.kind == "link":
+        prior["target"] = follow.text
+    elif found.kind == "file" and (private or found.size > KEPT):
+        prior |= await _copied(host, path, sudo)
+    elif found.kind == "file":
+        prior["content"] = b64encode(files.content(read, path)).decode()
+    return prior
+
+
+async def capture_tree(host: Host, path: str, *, sudo: bool | None = None) -> Prior:
+    """The same for a directory with all that is in it."""
+    copy = f"{_directory(host)}/{sha256(path.encode()).hexdigest()}"
+    await _copy(host, path, copy, sudo)
+    return {"kind": "tree", "copy": copy}
+
+
+async def restore(host: Host, path: str, prior: Prior, *, sudo: bool | None = None) -> None:
+    """Bring back what was there; what is there already stays untouched."""
+    match prior["kind"]:
+        case "absent":
+            await files.remove(host, path, sudo=sudo)
+        case "file":
+            await _restore_file(host, path, prior, sudo)
+        case "link":
+            await _restore_link(host, path, prior["target"], sudo)
+        case "directory":
+            await files.make_directory(host, path, sudo=sudo)
+            await files.set_attributes(host, path, **_wanted(prior), sudo=sudo)
+        case "tree":
+            await _restore_copy(host, path, prior["copy"], sudo)
+
+
+async def _restore_file(host: Host, path: str, prior: Prior, sudo: bool | None) -> None:
+    if "content" in prior:
+        data = b64decode(prior["content"])
+        await files.write(host, path, data, **_wanted(prior), sudo=sudo)
+    elif await files.checksum(host, path, sudo=sudo) != prior["sha256"]:
+        await _restore_copy(host, path, prior["copy"], sudo)
+    else:
+        await files.set_attributes(host, path, **_wanted(prior), sudo=sudo)
+
+
+async def _restore_link(host: Host, path: str, target: str, sudo: bool | None) -> None:
+    (answer,) = await host.batch((files.target_command(host, path, sudo=sudo),))
+    if not answer.ok or answer.text != target:
+        await files.remove(host, path, sudo=sudo)
+        await host.run("ln", "-s", "--", target, path, sudo=sudo)
+
+
+async def _restore_copy(host: Host, path: str, copy: str, sudo: bool | None) -> None:
+    beside = f"{path}.kubexm"
+    await files.remove(host, beside, recursive=True, sudo=sudo)
+    await host.run("cp", "-aT", "--", copy, beside, sudo=sudo)
+    await files.remove(host, path, recursive=True, sudo=sudo)
+    await host.run("mv", "-T", "--", beside, path, sudo=sudo)
+
+
+async def _copied(host: Host, path: str, sudo: bool | None) -> Prior:
+    digest = await files.checksum(host, path, sudo=sudo)
+    # Named for its content: whoever keeps the same content shares the copy.
+    copy = f"{_directory(host)}/{digest}"
+    await _copy(host, path, copy, sudo)
+    return {"sha256": digest, "copy": copy}
+
+
+async def _copy(host: Host, path: str, copy: str, sudo: bool | None) -> None:
+    await files.make_directory(host, _directory(host), mode=0o700, sudo=sudo)
+    await files.remove(host, f"{copy}.new", recursive=True, sudo=sudo)
+    await host.run("cp", "-aT", "--", path, f"{copy}.new", sudo=sudo)
+    await files.remove(host, copy, recursive=True, sudo=sudo)
+    await host.run("mv", "-T", "--", f"{copy}.new", copy, sudo=sudo)
+
+
+def _directory(host: Host) -> str:
+    return f"{host.state_dir}/priors"
+
+
+def _attributes(found: FileStat) -> dict[str, Any]:
+    return {"mode": f"{found.mode:04o}", "owner": found.owner, "group": found.group}
+
+
+def _wanted(prior: Prior) -> dict[str, Any]:
+    return {"mode": int(prior["mode"], 8), "owner": prior["owner"], "group": prior["group"]}

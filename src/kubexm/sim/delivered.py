@@ -1,0 +1,106 @@
+"""A host as it was delivered: shared by all hosts of one machine, but for what is its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import PurePosixPath
+from types import MappingProxyType
+
+from kubexm.sim.chance import identity
+from kubexm.sim.settings import Machine, ServiceSettings
+from kubexm.sim.state import Inode, Service, Value
+
+_DIRECTORIES = {
+    **dict.fromkeys(("/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/mnt"), 0o755),
+    **dict.fromkeys(("/opt", "/proc", "/run", "/sbin", "/srv", "/sys", "/usr", "/var"), 0o755),
+    **dict.fromkeys(("/usr/bin", "/usr/lib", "/usr/local", "/usr/local/bin"), 0o755),
+    **dict.fromkeys(("/usr/sbin", "/usr/share", "/etc/systemd", "/etc/systemd/system"), 0o755),
+    **dict.fromkeys(("/var/cache", "/var/lib", "/var/log"), 0o755),
+    **dict.fromkeys(("/tmp", "/var/tmp"), 0o1777),  # noqa: S108  # their names, not their use
+    "/root": 0o700,
+}
+_OWN: Mapping[str, Callable[[int, str], str]] = {
+    "/etc/hostname": lambda _seed, host: f"{host}\n",
+    "/proc/sys/kernel/hostname": lambda _seed, host: f"{host}\n",
+    "/etc/machine-id": lambda seed, host: f"{identity(seed, host, 'machine')}\n",
+    "/proc/sys/kernel/random/boot_id": lambda seed, host: f"{boot_id(seed, host, 1)}\n",
+}
+
+
+class Delivered(Mapping[str, Value]):
+    """The cells of a host before anybody touched it."""
+
+    __slots__ = ("_host", "_seed", "_shared")
+
+    def __init__(self, seed: int, host: str, shared: Mapping[str, Value]) -> None:
+        self._seed = seed
+        self._host = host
+        self._shared = shared
+
+    def __getitem__(self, key: str) -> Value:
+        if (make := _OWN.get(key)) is not None:
+            return text_file(make(self._seed, self._host))
+        return self._shared[key]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._shared
+        yield from _OWN
+
+    def __len__(self) -> int:
+        return len(self._shared) + len(_OWN)
+
+
+def boot_id(seed: int, host: str, boot: int) -> str:
+    """What the kernel calls this boot of a host, in the form of a uuid."""
+    text = identity(seed, host, f"boot {boot}")
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+
+def text_file(text: str, mode: int = 0o644) -> Inode:
+    """A file of root's with this content."""
+    return Inode("file", mode, text=text, size=len(text.encode()))
+
+
+def service(settings: ServiceSettings) -> Service:
+    """A unit as the settings of a world describe it."""
+    return Service(active=settings.active, enabled=settings.enabled, ports=settings.ports)
+
+
+def unit_name(name: str) -> str:
+    """The whole name of a unit: `nginx` is `nginx.service`."""
+    return name if PurePosixPath(name).suffix in _UNIT_SUFFIXES else f"{name}.service"
+
+
+_UNIT_SUFFIXES = frozenset((".service", ".socket", ".timer", ".target", ".mount", ".path"))
+
+
+def shared_cells(machine: Machine) -> Mapping[str, Value]:
+    """What all hosts of a machine have in common."""
+    cells: dict[str, Value] = {path: _directory(mode) for path, mode in _DIRECTORIES.items()}
+    for path, text in {**_system_files(machine), **machine.files}.items():
+        for parent in PurePosixPath(path).parents:
+            cells.setdefault(str(parent), _directory(0o755))
+        cells[path] = text_file(text)
+    for name, settings in machine.services.items():
+        cells[f"service:{unit_name(name)}"] = service(settings)
+    cells |= {f"package:{name}": version for name, version in machine.packages.items()}
+    cells |= {f"user:{name}": id for name, id in machine.users.items()}
+    cells |= {"user:root": 0, "user:nobody": 65534}
+    return MappingProxyType(cells)
+
+
+@cache
+def _directory(mode: int) -> Inode:
+    return Inode("directory", mode)
+
+
+def _system_files(machine: Machine) -> dict[str, str]:
+    release = (
+        f'PRETTY_NAME="{machine.os_name}"\nID={machine.os_id}\nVERSION_ID="{machine.os_version}"\n'
+    )
+    return {
+        "/etc/os-release": release,
+        "/proc/meminfo": f"MemTotal:       {machine.memory_mib * 1024} kB\n",
+        "/proc/sys/kernel/osrelease": f"{machine.kernel}\n",
+    }

@@ -1,0 +1,84 @@
+"""Simulated apt and dpkg: packages that come, go, and bring files and services along."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from posixpath import dirname
+
+from kubexm.connector.base import Completed
+from kubexm.sim.delivered import service, unit_name
+from kubexm.sim.settings import PackageSettings
+from kubexm.sim.shell import OK, Program, Shell, failed
+from kubexm.sim.systemd import set_service
+
+_FORMAT = "${Package}\\t${Version}\\t${db:Status-Status}\\n"
+_PLAIN = PackageSettings()
+_FLAGS = frozenset(("-y", "-q", "-qq", "--no-install-recommends", "--allow-downgrades"))
+
+
+def apt_get(shell: Shell, args: Sequence[str]) -> Completed:
+    rest = list(args)
+    while "-o" in rest:
+        place = rest.index("-o")
+        del rest[place : place + 2]
+    words = [word for word in rest if not word.startswith("-")]
+    if not words or not {word for word in rest if word.startswith("-")} - {"--"} <= _FLAGS:
+        raise shell.unexpected()
+    verb, names = words[0], words[1:]
+    if verb == "update":
+        return OK
+    if verb not in ("install", "remove", "purge"):
+        raise shell.unexpected()
+    if shell.files.full:
+        return failed("E: You don't have enough free space in /var/cache/apt/archives/.", 100)
+    for name in names:
+        _install(shell, name) if verb == "install" else _remove(shell, name)
+    return OK
+
+
+def _install(shell: Shell, wanted: str) -> None:
+    name, _, version = wanted.partition("=")
+    brings = shell.around.archive.get(name, _PLAIN)
+    version = version or brings.version
+    if shell.version(name) == version:
+        return
+    shell.state.set(f"package:{name}", version)
+    for path, text in brings.files.items():
+        shell.files.make_directory(dirname(path), parents=True)
+        shell.files.write(path, text.encode())
+    for unit, settings in brings.services.items():
+        if shell.service(unit_name(unit)) is None:
+            set_service(shell, unit_name(unit), service(settings), starts=settings.active)
+
+
+def _remove(shell: Shell, name: str) -> None:
+    if shell.version(name) is None:
+        return
+    brings = shell.around.archive.get(name, _PLAIN)
+    for unit in brings.services:
+        shell.state.set(f"service:{unit_name(unit)}", None)
+    for path in brings.files:
+        if shell.files.lookup(path) is not None:
+            shell.files.remove(path)
+    shell.state.set(f"package:{name}", None)
+
+
+def dpkg_query(shell: Shell, args: Sequence[str]) -> Completed:
+    if list(args[:3]) != ["-W", "-f", _FORMAT]:
+        raise shell.unexpected()
+    names = [name for name in args[3:] if name != "--"]
+    known = {name: version for name in names if (version := shell.version(name)) is not None}
+    lines = [f"{name}\t{version}\tinstalled\n" for name, version in known.items()]
+    missing = [
+        f"dpkg-query: no packages found matching {name}\n" for name in names if name not in known
+    ]
+    return Completed(1 if missing else 0, "".join(lines).encode(), "".join(missing).encode())
+
+
+def dpkg(shell: Shell, args: Sequence[str]) -> Completed:
+    if list(args) != ["--configure", "-a"]:
+        raise shell.unexpected()
+    return OK
+
+
+PROGRAMS: Mapping[str, Program] = {"apt-get": apt_get, "dpkg": dpkg, "dpkg-query": dpkg_query}

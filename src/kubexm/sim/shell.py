@@ -1,0 +1,108 @@
+"""What a simulated program works with: its host, its input, its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from posixpath import join
+from typing import Protocol
+
+from kubexm.connector.base import Command, Completed
+from kubexm.errors import StepFailed
+from kubexm.sim.filesystem import Filesystem
+from kubexm.sim.settings import Machine, PackageSettings
+from kubexm.sim.state import HostState, Service
+
+OK = Completed(0)
+
+
+class Surroundings(Protocol):
+    """What a host knows beside its own state."""
+
+    @property
+    def machine(self) -> Machine: ...
+
+    @property
+    def archive(self) -> Mapping[str, PackageSettings]:
+        """What packages bring along."""
+
+    @property
+    def address(self) -> str: ...
+
+    def listens(self, where: str, port: int) -> bool:
+        """Whether somebody answers at a port, here or on another host of the world."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """One command on one host."""
+
+    command: Command
+    state: HostState
+    files: Filesystem
+    around: Surroundings
+
+    @property
+    def user(self) -> str:
+        return self.command.user or "root"
+
+    def path(self, text: str) -> str:
+        """An absolute path, from where the command runs."""
+        return join(self.command.cwd or "/", text)
+
+    def service(self, unit: str) -> Service | None:
+        """A unit by its whole name."""
+        found = self.state.get(f"service:{unit}")
+        return found if isinstance(found, Service) else None
+
+    def version(self, package: str) -> str | None:
+        """The version of a package that is installed."""
+        found = self.state.get(f"package:{package}")
+        return found if isinstance(found, str) else None
+
+    def user_id(self, user: str) -> int | None:
+        found = self.state.get(f"user:{user}")
+        return found if isinstance(found, int) else None
+
+    def unexpected(self, argv: Sequence[str] = ()) -> StepFailed:
+        """The error for a command that nobody taught the simulation."""
+        argv = argv or self.command.argv
+        shown = ", ".join(f'"{part}"' for part in argv)
+        return StepFailed(
+            f"simulated host `{self.state.name}` does not know `{' '.join(argv)}`",
+            hint=f"script it in the world's settings: scripts: [{{argv: [{shown}], exit: 0}}]",
+        )
+
+
+Program = Callable[[Shell, Sequence[str]], Completed]
+"""Takes the arguments after its own name."""
+
+
+def said(text: str) -> Completed:
+    """Success, with this on standard output."""
+    return Completed(0, text.encode())
+
+
+def failed(text: str, code: int = 1) -> Completed:
+    """Failure, with this on standard error."""
+    return Completed(code, stderr=f"{text}\n".encode())
+
+
+def options(
+    shell: Shell, args: Sequence[str], flags: str = "", valued: str = ""
+) -> tuple[dict[str, str], list[str]]:
+    """One-letter options and operands; an option that is not listed is unexpected."""
+    found: dict[str, str] = {}
+    rest = list(args)
+    while rest and rest[0].startswith("-") and rest[0] != "-":
+        word = rest.pop(0)
+        if word == "--":
+            break
+        for place, letter in enumerate(word[1:], 1):
+            if letter in valued:
+                found[letter] = word[place + 1 :] or (rest.pop(0) if rest else "")
+                break
+            if letter not in flags:
+                raise shell.unexpected()
+            found[letter] = ""
+    return found, rest

@@ -1,0 +1,98 @@
+"""Simulated programs about the host itself: who it is, what it has, who answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from urllib.parse import urlsplit
+
+from kubexm.connector.base import Completed
+from kubexm.sim.shell import OK, Program, Shell, failed, options, said
+
+
+def true(_shell: Shell, _args: Sequence[str]) -> Completed:
+    return OK
+
+
+def false(_shell: Shell, _args: Sequence[str]) -> Completed:
+    return Completed(1)
+
+
+def echo(_shell: Shell, args: Sequence[str]) -> Completed:
+    if args and args[0] == "-n":
+        return said(" ".join(args[1:]))
+    return said(" ".join(args) + "\n")
+
+
+def hostname(shell: Shell, args: Sequence[str]) -> Completed:
+    if list(args) == ["-I"]:
+        return said(f"{shell.around.address} \n")
+    if not args:
+        return Completed(0, shell.files.read("/proc/sys/kernel/hostname"))
+    raise shell.unexpected()
+
+
+def uname(shell: Shell, args: Sequence[str]) -> Completed:
+    words = {"": "Linux", "-s": "Linux", "-r": shell.around.machine.kernel}
+    words |= {"-m": shell.around.machine.arch, "-n": shell.state.name}
+    try:
+        return said(" ".join(words[arg] for arg in args or ("",)) + "\n")
+    except KeyError:
+        raise shell.unexpected() from None
+
+
+def nproc(shell: Shell, _args: Sequence[str]) -> Completed:
+    return said(f"{shell.around.machine.cpus}\n")
+
+
+def whoami(shell: Shell, _args: Sequence[str]) -> Completed:
+    return said(f"{shell.user}\n")
+
+
+def id(shell: Shell, args: Sequence[str]) -> Completed:
+    given, names = options(shell, args, flags="un")
+    name = names[0] if names else shell.user
+    number = shell.user_id(name)
+    if number is None:
+        return failed(f"id: '{name}': no such user")
+    if not given:
+        return said(f"uid={number}({name}) gid={number}({name}) groups={number}({name})\n")
+    return said(f"{name}\n" if "n" in given else f"{number}\n")
+
+
+def bash(shell: Shell, args: Sequence[str]) -> Completed:
+    """Only what knocks at a port: `bash -c 'exec 3<>"/dev/tcp/$0/$1"' HOST PORT`."""
+    match list(args):
+        case ["-c", script, where, port] if "/dev/tcp/$0/$1" in script:
+            if shell.around.listens(where, int(port)):
+                return OK
+            return failed(f"bash: connect: Connection refused ({where}:{port})")
+    raise shell.unexpected()
+
+
+def curl(shell: Shell, args: Sequence[str]) -> Completed:
+    """Only what asks for a status; whoever listens at the port of the URL answers 200."""
+    given, urls = options(shell, args, flags="sS", valued="omw")
+    if given.get("w") != "%{http_code}" or len(urls) != 1:
+        raise shell.unexpected()
+    url = urlsplit(urls[0])
+    port = url.port or (443 if url.scheme == "https" else 80)
+    if shell.around.listens(url.hostname or "", port):
+        return said("200")
+    complaint = f"curl: (7) Failed to connect to {url.hostname} port {port}\n"
+    return Completed(7, b"000", complaint.encode())
+
+
+PROGRAMS: Mapping[str, Program] = {
+    "bash": bash,
+    "curl": curl,
+    "echo": echo,
+    "false": false,
+    "hostname": hostname,
+    "id": id,
+    "nproc": nproc,
+    # How long it takes is up to whoever waits for the command.
+    "sleep": true,
+    "true": true,
+    "uname": uname,
+    "whoami": whoami,
+}

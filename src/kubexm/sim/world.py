@@ -1,0 +1,109 @@
+"""A world: simulated hosts that lie in a directory, and go on where they were left."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import msgspec
+
+from kubexm.errors import InvalidInput, UnsupportedFormat
+from kubexm.sim.connector import SimConnector
+from kubexm.sim.delivered import Delivered, shared_cells
+from kubexm.sim.filesystem import Blobs
+from kubexm.sim.host import SimHost
+from kubexm.sim.settings import Machine, WorldSettings
+from kubexm.sim.state import HostState, Journals
+
+_FORMAT = "kubexm-world/1"
+
+
+class _Document(msgspec.Struct, frozen=True):
+    format: str
+    settings: msgspec.Raw
+
+
+class World:
+    """The hosts of one directory, each read when it is first asked for."""
+
+    def __init__(self, path: Path, settings: WorldSettings) -> None:
+        self.path = path
+        self.settings = settings
+        self._journals = Journals(path / "hosts")
+        self._blobs = Blobs(path / "blobs")
+        self._hosts: dict[str, SimHost] = {}
+        kinds = ("", *settings.machines)
+        self._shared = {kind: shared_cells(self._machine(kind)) for kind in kinds}
+
+    @classmethod
+    def create(cls, path: Path, settings: WorldSettings | None = None) -> World:
+        """Make a world in a directory that holds none."""
+        document = path / "world.json"
+        if document.exists():
+            raise InvalidInput(
+                f"there is a simulated world in `{path}` already",
+                hint="open it, or remove the directory to begin anew",
+            )
+        settings = settings or WorldSettings()
+        for part in ("hosts", "blobs"):
+            (path / part).mkdir(parents=True, exist_ok=True)
+        data = msgspec.json.encode({"format": _FORMAT, "settings": settings})
+        temporary = document.with_suffix(".new")
+        temporary.write_bytes(msgspec.json.format(data, indent=2) + b"\n")
+        temporary.replace(document)
+        return cls(path, settings)
+
+    @classmethod
+    def open(cls, path: Path) -> World:
+        """The world of a directory, as it was left."""
+        document = path / "world.json"
+        try:
+            return cls(path, _settings(document.read_bytes(), str(document)))
+        except (FileNotFoundError, NotADirectoryError):
+            raise InvalidInput(f"there is no simulated world in `{path}`") from None
+
+    def host(self, name: str) -> SimHost:
+        """A host of the world; every name has one."""
+        if (found := self._hosts.get(name)) is None:
+            found = self._hosts[name] = self._load(name)
+        return found
+
+    def connector(self, host: str) -> SimConnector:
+        """A new connection to a host."""
+        return SimConnector(self.host(host))
+
+    def snapshot(self) -> dict[str, dict[str, object]]:
+        """All that is not as it was delivered, by host: equal worlds have equal snapshots."""
+        found = {name: self.host(name).difference() for name in self._journals.names()}
+        return {name: difference for name, difference in found.items() if difference}
+
+    def mutations(self) -> dict[str, dict[str, int]]:
+        """How often each resource of each host was changed, over the world's whole life."""
+        return {name: self.host(name).mutations() for name in self._journals.names()}
+
+    def close(self) -> None:
+        """Close its files; all is on disk already."""
+        self._journals.close()
+
+    def _load(self, name: str) -> SimHost:
+        kind = next((glob for glob in self.settings.machines if fnmatchcase(name, glob)), "")
+        base = Delivered(self.settings.seed, name, self._shared[kind])
+        state = HostState(name, base, self._journals)
+        return SimHost(state, self._blobs, self.settings, self._machine(kind), self._neighbour)
+
+    def _machine(self, kind: str) -> Machine:
+        return self.settings.machines.get(kind, self.settings.machine)
+
+    def _neighbour(self, name: str) -> SimHost | None:
+        known = name in self._hosts or self._journals.path(name).exists()
+        return self.host(name) if known else None
+
+
+def _settings(data: bytes, where: str) -> WorldSettings:
+    try:
+        document = msgspec.json.decode(data, type=_Document)
+        if document.format != _FORMAT:
+            raise UnsupportedFormat(f"`{document.format}`, want `{_FORMAT}`", where=where)
+        return msgspec.json.decode(document.settings, type=WorldSettings)
+    except msgspec.DecodeError as error:
+        raise UnsupportedFormat(f"not a simulated world: {error}", where=where) from error

@@ -1,0 +1,25 @@
+"""The steps: importing this package registers every one, so that stored graphs load."""
+
+from kubexm.step import (
+    checks,
+    commands,
+    edits,
+    files,
+    packages,
+    secrets,
+    services,
+    values,
+    waits,
+)
+
+__all__ = [
+    "checks",
+    "commands",
+    "edits",
+    "files",
+    "packages",
+    "secrets",
+    "services",
+    "values",
+    "waits",
+]

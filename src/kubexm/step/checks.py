@@ -1,0 +1,74 @@
+"""Steps that change nothing: one that refuses, and one that does not even do that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubexm.errors import Refused
+from kubexm.runner.host import Command, Completed, Host
+from kubexm.runtime.contexts import StepContext
+from kubexm.step.contract import Outcome, Step, Verdict
+from kubexm.step.parameters import require_argv, require_one
+from kubexm.step.registry import step
+
+
+@step("assert")
+class Assert(Step):
+    """A condition holds, or a command succeeds; else the host is refused, and no retry helps."""
+
+    that: bool | None = None
+    argv: tuple[str, ...] | None = None
+    message: str = ""
+    hint: str = ""
+    sudo: bool | None = None
+
+    def __post_init__(self) -> None:
+        require_one(that=self.that, argv=self.argv)
+        if self.argv is not None:
+            require_argv(argv=self.argv)
+        if self.that is not None and not self.message:
+            raise ValueError("`that` needs a `message` that says what must hold")
+
+    def summary(self) -> str:
+        return self.message or f"`{' '.join(self.argv or ())}` succeeds"
+
+    def probe(self, host: Host) -> Sequence[Command]:
+        return () if self.argv is None else (host.command(*self.argv, sudo=self.sudo),)
+
+    def judge(self, answers: Sequence[Completed]) -> Verdict:
+        if answers and not answers[0].ok:
+            raise self._refusal(answers[0])
+        if self.that is False:
+            raise Refused(self.message, hint=self.hint)
+        return Verdict.holds()
+
+    async def run(self, ctx: StepContext) -> Outcome:
+        await self.precheck(ctx)
+        return Outcome(changed=False)
+
+    def _refusal(self, answer: Completed) -> Refused:
+        said = answer.error_text or answer.text
+        found = f"`{' '.join(self.argv or ())}` exited with {answer.exit}"
+        detail = f"{found}: {said}" if said else found
+        return Refused(f"{self.message}: {detail}" if self.message else detail, hint=self.hint)
+
+
+@step("noop")
+class Noop(Step):
+    """Nothing is done; it counts as a change unless told otherwise."""
+
+    text: str = ""
+    satisfied: bool = False
+    changed: bool = True
+
+    def summary(self) -> str:
+        return self.text or "nothing"
+
+    def probe(self, host: Host) -> Sequence[Command]:
+        return ()
+
+    def judge(self, answers: Sequence[Completed]) -> Verdict:
+        return Verdict.holds() if self.satisfied else Verdict.needed("always")
+
+    async def run(self, ctx: StepContext) -> Outcome:
+        return Outcome(changed=self.changed, message=self.text)

@@ -1,0 +1,127 @@
+"""The step that runs a command of the user's, with guards that say whether it has to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from typing import Any
+
+from kubexm.common.secrets import SecretRef
+from kubexm.errors import CommandFailed, StepFailed
+from kubexm.runner.host import Command as HostCommand
+from kubexm.runner.host import Completed, Host
+from kubexm.runtime.contexts import StepContext
+from kubexm.step.contract import Outcome, Step, Verdict
+from kubexm.step.parameters import (
+    require_absolute,
+    require_argv,
+    require_at_most_one,
+    require_references,
+)
+from kubexm.step.registry import step
+
+_CANT_RUN = (126, 127)
+
+
+@step("command")
+class Command(Step):
+    """A command was run; with a guard, only where that says so.
+
+    `creates`: not if this path exists. `unless`: not if this command succeeds. `only_if`: only
+    if this command succeeds. `undo` takes back what the command did.
+    """
+
+    argv: tuple[str, ...]
+    creates: str | None = None
+    unless: tuple[str, ...] | None = None
+    only_if: tuple[str, ...] | None = None
+    sudo: bool | None = None
+    user: str | None = None
+    cwd: str | None = None
+    env: dict[str, str] = field(default_factory=dict)
+    secret_env: dict[str, str] = field(default_factory=dict)
+    stdin: str | None = None
+    secret_stdin: str | None = None
+    expect: tuple[int, ...] = (0,)
+    undo: tuple[str, ...] | None = None
+    uninterruptible: bool = False
+
+    def __post_init__(self) -> None:
+        require_argv(argv=self.argv)
+        for name in ("unless", "only_if", "undo"):
+            if (argv := getattr(self, name)) is not None:
+                require_argv(**{name: argv})
+        require_absolute(creates=self.creates)
+        require_at_most_one(stdin=self.stdin, secret_stdin=self.secret_stdin)
+        references = {f"secret_env.{name}": uri for name, uri in self.secret_env.items()}
+        require_references(secret_stdin=self.secret_stdin, **references)
+        if not self.expect:
+            raise ValueError("`expect` is empty, want the exit codes that are a success")
+        # Only a guard can tell after a crash whether the command had been run.
+        object.__setattr__(self, "declares_intent", not self._is_guarded)
+        object.__setattr__(self, "verifies", self.creates is not None)
+
+    def summary(self) -> str:
+        return " ".join(self.argv)
+
+    def probe(self, host: Host) -> Sequence[HostCommand]:
+        exists = None if self.creates is None else ("test", "-e", self.creates)
+        guards = (exists, self.unless, self.only_if)
+        return [self._command(host, argv, self.env) for argv in guards if argv is not None]
+
+    def judge(self, answers: Sequence[Completed]) -> Verdict:
+        rest = list(answers)
+        if self.creates is not None and rest.pop(0).ok:
+            return Verdict.holds(f"`{self.creates}` exists")
+        if self.unless is not None and rest.pop(0).ok:
+            return Verdict.holds(f"`{' '.join(self.unless)}` succeeds")
+        if self.only_if is not None:
+            return _condition(self.only_if, rest[0])
+        return Verdict.needed(self._missing())
+
+    async def run(self, ctx: StepContext) -> Outcome:
+        secrets = {name: _reveal(ctx, uri) for name, uri in self.secret_env.items()}
+        stdin = self.stdin or ""
+        if self.secret_stdin is not None:
+            stdin = _reveal(ctx, self.secret_stdin)
+        command = self._command(ctx.host, self.argv, {**self.env, **secrets}, stdin=stdin.encode())
+        done = await ctx.host.execute(command)
+        if done.exit not in self.expect:
+            raise CommandFailed(self.argv, done.exit, stdout=done.text, stderr=done.error_text)
+        return Outcome(stdout=done.text, stderr=done.error_text)
+
+    async def rollback(self, ctx: StepContext) -> None:
+        if self.undo is not None:
+            command = self._command(ctx.host, self.undo, self.env)
+            Host.checked(self.undo, await ctx.host.execute(command))
+
+    @property
+    def _is_guarded(self) -> bool:
+        return any(guard is not None for guard in (self.creates, self.unless, self.only_if))
+
+    def _missing(self) -> str:
+        if self.creates is not None:
+            return f"`{self.creates}` does not exist"
+        if self.unless is not None:
+            return f"`{' '.join(self.unless)}` fails"
+        return "runs every time"
+
+    def _command(
+        self, host: Host, argv: Sequence[str], env: Mapping[str, str], **settings: Any
+    ) -> HostCommand:
+        return host.command(
+            *argv, sudo=self.sudo, user=self.user, cwd=self.cwd, env=env, **settings
+        )
+
+
+def _condition(argv: Sequence[str], answer: Completed) -> Verdict:
+    text = " ".join(argv)
+    if answer.exit in _CANT_RUN:
+        raise StepFailed(f"can't ask `{text}`: {answer.error_text}")
+    if answer.ok:
+        return Verdict.needed(f"`{text}` succeeds")
+    return Verdict.holds(f"`{text}` fails")
+
+
+def _reveal(ctx: StepContext, uri: str) -> str:
+    return ctx.secrets.reveal(SecretRef(uri))

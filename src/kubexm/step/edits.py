@@ -1,0 +1,194 @@
+"""Steps about part of a file: a block or a line of ours in a file of others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kubexm.errors import StepFailed
+from kubexm.runner import files, text
+from kubexm.runner.host import Command, Completed, Host
+from kubexm.runtime.contexts import StepContext
+from kubexm.step.contract import Step, Verdict
+from kubexm.step.parameters import require_absolute
+from kubexm.step.registry import step
+
+
+class Edit(Step):
+    """A file is read whole, changed as text, and written back; the rest of it stays."""
+
+    path: str
+    secret: bool
+    sudo: bool | None
+
+    declares_intent = True
+
+    def edited(self, old: str) -> str:
+        """The text as it is wanted."""
+        raise NotImplementedError
+
+    def reason(self, old: str) -> str:
+        """Why the text is not as it is wanted."""
+        raise NotImplementedError
+
+    def resource(self) -> str:
+        """What the ledger calls the part of the file that is ours."""
+        raise NotImplementedError
+
+    def taken(self, old: str) -> Mapping[str, Any]:
+        """What the edit takes out of the text, and where it was."""
+        raise NotImplementedError
+
+    def undone(self, now: str, prior: Mapping[str, Any]) -> str:
+        """The text without the edit, and with what it took out."""
+        raise NotImplementedError
+
+    def probe(self, host: Host) -> Sequence[Command]:
+        return (
+            files.stat_command(host, self.path, sudo=self.sudo),
+            files.content_command(host, self.path, files.EDITED + 1, sudo=self.sudo),
+        )
+
+    def judge(self, answers: Sequence[Completed]) -> Verdict:
+        old = self._found(answers)
+        new = self.edited(old or "")
+        if new == (old or ""):
+            return Verdict.holds()
+        before = None if old is None else text.encoded(old)
+        diff = "" if self.secret else text.diff(self.path, before, text.encoded(new))
+        return Verdict.needed(self.reason(old or ""), "+" if old is None else "~", diff)
+
+    async def run(self, ctx: StepContext) -> None:
+        old = await self._read(ctx)
+        if ctx.ledger.recall(self.resource()) is None:
+            await ctx.ledger.remember(self.resource(), self._prior(old))
+        new = text.encoded(self.edited(old or ""))
+        await files.write(ctx.host, self.path, new, sudo=self.sudo)
+
+    async def rollback(self, ctx: StepContext) -> None:
+        prior, now = ctx.ledger.recall(self.resource()), await self._read(ctx)
+        if prior is None or now is None:
+            return
+        old = self.undone(now, prior)
+        if old == now:
+            return
+        if not prior["final_newline"]:
+            old = old.removesuffix("\n")
+        if not prior["existed"] and not old:
+            await files.remove(ctx.host, self.path, sudo=self.sudo)
+        else:
+            await files.write(ctx.host, self.path, text.encoded(old), sudo=self.sudo)
+
+    async def _read(self, ctx: StepContext) -> str | None:
+        return self._found(await ctx.host.batch(self.probe(ctx.host)))
+
+    def _prior(self, old: str | None) -> Mapping[str, Any]:
+        # An empty text and one that ends its last line are given back as they were.
+        ended = not old or old.endswith("\n")
+        return {"existed": old is not None, "final_newline": ended, **self.taken(old or "")}
+
+    def _found(self, answers: Sequence[Completed]) -> str | None:
+        found = files.seen(answers[0])
+        if found is None:
+            return None
+        if found.kind != "file":
+            raise StepFailed(
+                f"`{self.path}` is a {found.kind}, want a file",
+                hint="name the file itself: only that can be edited",
+            )
+        if found.size > files.EDITED:
+            raise StepFailed(
+                f"`{self.path}` has {found.size} bytes, want at most {files.EDITED} to edit it",
+                hint="replace it with a `file` step, or edit it with a `command` step",
+            )
+        return text.decoded(files.content(answers[1], self.path))
+
+
+@step("block")
+class ManagedBlock(Edit):
+    """A file has a block of lines between two marks; the rest of the file is not ours."""
+
+    path: str
+    content: str
+    marker: str = "managed"
+    comment: str = "#"
+    secret: bool = False
+    sudo: bool | None = None
+
+    def __post_init__(self) -> None:
+        require_absolute(path=self.path)
+        if not self.marker.strip() or "\n" in self.marker + self.comment:
+            raise ValueError(f"`marker` is `{self.marker}`, want a name on one line")
+        if set(text.markers(self.marker, self.comment)) & set(self.content.split("\n")):
+            raise ValueError("`content` holds one of the marks around the block itself")
+
+    def summary(self) -> str:
+        return f"block {self.marker} in {self.path}"
+
+    def edited(self, old: str) -> str:
+        return text.with_block(old, self.marker, self.content, self.comment)
+
+    def reason(self, old: str) -> str:
+        found = text.block_lines(old, self.marker, self.comment)
+        return f"block `{self.marker}` {'differs' if found else 'is missing'}"
+
+    def resource(self) -> str:
+        return f"block:{self.path}#{self.marker}"
+
+    def taken(self, old: str) -> Mapping[str, Any]:
+        return {"taken": text.block_lines(old, self.marker, self.comment)}
+
+    def undone(self, now: str, prior: Mapping[str, Any]) -> str:
+        rest = text.without_block(now, self.marker, self.comment)
+        return text.reinserted(rest, prior["taken"])
+
+
+@step("line")
+class LineInFile(Edit):
+    """A file has a line, in place of all that match; or, with `absent`, none of them."""
+
+    path: str
+    line: str
+    match: str = ""
+    absent: bool = False
+    secret: bool = False
+    sudo: bool | None = None
+
+    def __post_init__(self) -> None:
+        require_absolute(path=self.path)
+        if not self.line or "\n" in self.line:
+            raise ValueError("`line` is empty or several lines, want one line")
+        try:
+            re.compile(self.match)
+        except re.error as error:
+            raise ValueError(f"`match` is no regular expression: {error}") from error
+
+    def summary(self) -> str:
+        return f"{'no ' if self.absent else ''}line `{self.line}` in {self.path}"
+
+    def edited(self, old: str) -> str:
+        return self._edit(old)[0]
+
+    def reason(self, old: str) -> str:
+        if self.absent:
+            return f"{len(self._edit(old)[1])} lines to remove"
+        return "line differs" if self._edit(old)[1] else "line is missing"
+
+    def resource(self) -> str:
+        return f"line:{self.path}#{self.match or self.line}"
+
+    def taken(self, old: str) -> Mapping[str, Any]:
+        new, taken = self._edit(old)
+        added = not self.absent and len(new.split("\n")) > len(old.split("\n")) - len(taken)
+        return {"taken": taken, "added": added}
+
+    def undone(self, now: str, prior: Mapping[str, Any]) -> str:
+        if not prior["added"]:
+            return text.reinserted(now, prior["taken"])
+        rest = text.removed_line(now, self.line)
+        return now if rest == now else text.reinserted(rest, prior["taken"])
+
+    def _edit(self, old: str) -> tuple[str, text.Taken]:
+        change = text.without_lines if self.absent else text.with_line
+        return change(old, self.line, self.match)

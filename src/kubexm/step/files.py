@@ -1,0 +1,314 @@
+"""Steps about files and directories: what is at a path, and what it is like."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from hashlib import sha256
+from pathlib import PurePosixPath
+from typing import Any
+
+from kubexm.errors import StepFailed
+from kubexm.runner import files, priors, text
+from kubexm.runner.host import Command, Completed, FileStat, Host
+from kubexm.runtime.contexts import StepContext
+from kubexm.step.contract import Step, Verdict
+from kubexm.step.parameters import (
+    Mode,
+    mode_bits,
+    require_absolute,
+    require_at_most_one,
+    require_base64,
+    require_mode,
+    require_one,
+)
+from kubexm.step.registry import step
+from kubexm.templates import render
+
+
+@step("file")
+class FilePresent(Step):
+    """A file is at `path`; content, mode, owner and group are as given, or left alone."""
+
+    path: str
+    content: str | None = None
+    content_base64: str | None = None
+    mode: Mode = None
+    owner: str | None = None
+    group: str | None = None
+    secret: bool = False
+    sudo: bool | None = None
+
+    declares_intent = True
+
+    def __post_init__(self) -> None:
+        require_absolute(path=self.path)
+        require_mode(self.mode)
+        require_at_most_one(content=self.content, content_base64=self.content_base64)
+        if self.content_base64 is not None:
+            require_base64(content_base64=self.content_base64)
+
+    def summary(self) -> str:
+        return f"file {self.path}"
+
+    def probe(self, host: Host) -> Sequence[Command]:
+        look = files.stat_command(host, self.path, sudo=self.sudo)
+        if self._wanted is None:
+            return (look,)
+        if self._is_compared:
+            read = files.content_command(host, self.path, files.SHOWN + 1, sudo=self.sudo)
+        else:
+            read = files.checksum_command(host, self.path, sudo=self.sudo)
+        return look, read
+
+    def judge(self, answers: Sequence[Completed]) -> Verdict:
+        found = files.seen(answers[0])
+        if found is None:
+            return Verdict.needed("does not exist", "+", self._diff(None))
+        if found.kind != "file" and (found.kind != "link" or self._wanted is None):
+            raise StepFailed(
+                f"`{self.path}` is a {found.kind}, want a file",
+                hint="remove it with an `absent` step first",
+            )
+        if found.kind == "link":
+            return Verdict.needed("is a link, want a file", "~")
+        reasons = differences(found, mode_bits(self.mode), self.owner, self.group)
+        diff = ""
+        if self._differs(answers):
+            reasons.insert(0, "content differs")
+            diff = self._diff(answers[1].stdout)
+        return Verdict.needed("; ".join(reasons), "~", diff) if reasons else Verdict.holds()
+
+    async def run(self, ctx: StepContext) -> None:
+        await _remember(ctx, self.path, private=self.secret, sudo=self.sudo)
+        attributes: Any = {"mode": mode_bits(self.mode), "owner": self.owner, "group": self.group}
+        content = self._wanted
+        if content is None and await files.exists(ctx.host, self.path, sudo=self.sudo):
+            await files.set_attributes(ctx.host, self.path, **attributes, sudo=self.sudo)
+        else:
+            await files.write(ctx.host, self.path, content or b"", **attributes, sudo=self.sudo)
+
+    async def rollback(self, ctx: StepContext) -> None:
+        await _restored(ctx, self.path, self.sudo)
+
+    @property
+    def _wanted(self) -> bytes | None:
+        if self.content_base64 is not None:
+            return b64decode(self.content_base64)
+        return None if self.content is None else self.content.encode()
+
+    @property
+    def _is_compared(self) -> bool:
+        """Whether the content itself is looked at, and not only its checksum."""
+        return not self.secret and len(self._wanted or b"") <= files.SHOWN
+
+    def _differs(self, answers: Sequence[Completed]) -> bool:
+        if self._wanted is None:
+            return False
+        if self._is_compared:
+            return files.content(answers[1], self.path) != self._wanted
+        found = files.checksum_of(answers[1], self.path)
+        return found != sha256(self._wanted).hexdigest()
+
+    def _diff(self, old: bytes | None) -> str:
+        if self._wanted is None or not self._is_compared:
+            return ""
+        return text.diff(self.path, old, self._wanted)
+
+
+@step("template")
+class Rendered(Step):
+    """A file is at `path` with a template filled in; one of the program's, or `text`."""
+
+    path: str
+    template: str | None = None
+    text: str | None = None
+    data: dict[str, Any] = field(default_factory=dict)
+    mode: Mode = None
+    owner: str | None = None
+    group: str | None = None
+    secret: bool = False
+    sudo: bool | None = None
+
+    declares_intent = True
+
+    def __post_init__(self) -> None:
+        require_absolute(path=self.path)
+        require_mode(self.mode)
+        require_one(template=self.template, text=self.text)
+
+    def summary(self) -> str:
+        return f"file {self.path} from {self.template or 'a template'}"
+
+    def probe(self, host: Host) -> Sequence[Command]:
+        return self.file().probe(host)
+
+    def judge(self, answers: Sequence[Completed]) -> Verdict:
+        return self.file().judge(answers)
+
+    async def run(self, ctx: StepContext) -> None:
+        await self.file().run(ctx)
+
+    async def rollback(self, ctx: StepContext) -> None:
+        await _restored(ctx, self.path, self.sudo)
+
+    def file(self) -> FilePresent:
+        """The file as it is wanted, the template filled in."""
+        if self.template is not None:
+            content = render.render(self.template, self.data)
+        else:
+            content = render.render_text(self.text or "", self.data)
+        return FilePresent(
+            path=self.path,
+            content=content,
+            mode=self.mode,
+            owner=self.owner,
+            group=self.group,
+            secret=self.secret,
+            sudo=self.sudo,
+        )
+
+
+@step("absent")
+class Absent(Step):
+    """Nothing is at `path`; a directory goes only with `recursive`, and all that is in it."""
+
+    path: str
+    recursive: bool = False
+    sudo: bool | None = None
+
+    declares_intent = True
+
+    def __post_init__(self) -> None:
+        require_absolute(path=self.path)
+
+    def summary(self) -> str:
+        return f"nothing at {self.path}"
+
+    def probe(self, host: Host) -> Sequence[Command]:
+        return (files.stat_command(host, self.path, sudo=self.sudo),)
+
+    def judge(self, answers: Sequence[Completed]) -> Verdict:
+        found = files.seen(answers[0])
+        if found is None:
+            return Verdict.holds()
+        if found.kind == "directory" and not self.recursive:
+            raise StepFailed(
+                f"`{self.path}` is a directory",
+                hint="set `recursive: true` to remove it with all that is in it",
+            )
+        return Verdict.needed(f"a {found.kind} is there", "-")
+
+    async def run(self, ctx: StepContext) -> None:
+        found = await files.stat(ctx.host, self.path, sudo=self.sudo)
+        if found is not None and found.kind == "directory":
+            await _remember_tree(ctx, self.path, self.sudo)
+        else:
+            await _remember(ctx, self.path, private=False, sudo=self.sudo)
+        await files.remove(ctx.host, self.path, recursive=self.recursive, sudo=self.sudo)
+
+    async def rollback(self, ctx: StepContext) -> None:
+        await _restored(ctx, self.path, self.sudo)
+
+
+@step("directory")
+class Directory(Step):
+    """A directory is at `path`, and all above it; mode, owner and group are its own."""
+
+    path: str
+    mode: Mode = None
+    owner: str | None = None
+    group: str | None = None
+    sudo: bool | None = None
+
+    declares_intent = True
+
+    def __post_init__(self) -> None:
+        require_absolute(path=self.path)
+        require_mode(self.mode)
+
+    def summary(self) -> str:
+        return f"directory {self.path}"
+
+    def probe(self, host: Host) -> Sequence[Command]:
+        return (files.stat_command(host, self.path, sudo=self.sudo),)
+
+    def judge(self, answers: Sequence[Completed]) -> Verdict:
+        found = files.seen(answers[0])
+        if found is None:
+            return Verdict.needed("does not exist", "+")
+        if found.kind != "directory":
+            raise StepFailed(
+                f"`{self.path}` is a {found.kind}, want a directory",
+                hint="remove it with an `absent` step first",
+            )
+        reasons = differences(found, mode_bits(self.mode), self.owner, self.group)
+        return Verdict.needed("; ".join(reasons), "~") if reasons else Verdict.holds()
+
+    async def run(self, ctx: StepContext) -> None:
+        if ctx.ledger.recall(self._resource) is None:
+            await ctx.ledger.remember(self._resource, await self._prior(ctx))
+        mode = mode_bits(self.mode)
+        await files.make_directory(ctx.host, self.path, mode=mode, sudo=self.sudo)
+        await files.set_attributes(
+            ctx.host, self.path, mode=mode, owner=self.owner, group=self.group, sudo=self.sudo
+        )
+
+    async def rollback(self, ctx: StepContext) -> None:
+        prior = ctx.ledger.recall(self._resource)
+        if prior is None:
+            return
+        if prior["kind"] == "directory":
+            await priors.restore(ctx.host, self.path, prior, sudo=self.sudo)
+            return
+        for path in prior["made"]:
+            # What others have put there meanwhile is not ours: such a directory stays.
+            await files.remove_empty(ctx.host, path, sudo=self.sudo)
+
+    @property
+    def _resource(self) -> str:
+        return f"directory:{self.path}"
+
+    async def _prior(self, ctx: StepContext) -> Mapping[str, Any]:
+        path = PurePosixPath(self.path)
+        above = [str(place) for place in (path, *path.parents)][:-1]
+        answers = await ctx.host.batch(
+            [files.stat_command(ctx.host, place, sudo=self.sudo) for place in above]
+        )
+        made = [place for place, answer in zip(above, answers, strict=True) if not answer.ok]
+        if made:
+            return {"kind": "absent", "made": made}
+        return await priors.capture(ctx.host, self.path, sudo=self.sudo)
+
+
+def differences(
+    found: FileStat, mode: int | None, owner: str | None, group: str | None
+) -> list[str]:
+    """How a path differs from what is wanted, found and wanted."""
+    reasons = []
+    if mode is not None and found.mode != mode:
+        reasons.append(f"mode {found.mode:04o}, want {mode:04o}")
+    if owner is not None and not found.owned_by(owner):
+        reasons.append(f"owner {found.owner}, want {owner}")
+    if group is not None and not found.in_group(group):
+        reasons.append(f"group {found.group}, want {group}")
+    return reasons
+
+
+async def _remember(ctx: StepContext, path: str, *, private: bool, sudo: bool | None) -> None:
+    if ctx.ledger.recall(f"file:{path}") is None:
+        prior = await priors.capture(ctx.host, path, private=private, sudo=sudo)
+        await ctx.ledger.remember(f"file:{path}", prior)
+
+
+async def _remember_tree(ctx: StepContext, path: str, sudo: bool | None) -> None:
+    if ctx.ledger.recall(f"file:{path}") is None:
+        prior = await priors.capture_tree(ctx.host, path, sudo=sudo)
+        await ctx.ledger.remember(f"file:{path}", prior)
+
+
+async def _restored(ctx: StepContext, path: str, sudo: bool | None) -> None:
+    prior = ctx.ledger.recall(f"file:{path}")
+    if prior is not None:
+        await priors.restore(ctx.host, path, prior, sudo=sudo)

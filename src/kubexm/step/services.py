@@ -1,0 +1,156 @@
+"""Steps about units of systemd."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubexm.errors import StepFailed
+from kubexm.runner import files, services
+from kubexm.runner.host import Command, Completed, Host
+from kubexm.runner.services import UnitState
+from kubexm.runtime.contexts import StepContext
+from kubexm.step.contract import Step, Verdict
+from kubexm.step.parameters import require_absolute, require_names
+from kubexm.step.registry import step
+
+
+@step("service")
+class Service(Step):
+    """A unit runs and starts with the host, or not; None leaves either alone.
+
+    With `restarts_on`, it runs with these files as they are: it is started anew when they
+    differ from those of its last start, which the host keeps a record of.
+    """
+
+    unit: str
+    running: bool | None = True
+    enabled: bool | None = True
+    restarts_on: tuple[str, ...] = ()
+    sudo: bool | None = None
+
+    declares_intent = True
+    verifies = True
+
+    def __post_init__(self) -> None:
+        require_names((self.unit,), "unit")
+        require_absolute(**{f"restarts_on[{i}]": path for i, path in enumerate(self.restarts_on)})
+        if self.running is None and self.enabled is None:
+            raise ValueError("give `running` or `enabled`: else there is nothing to do")
+        if self.restarts_on and not self.running:
+            raise ValueError("`restarts_on` needs `running: true`")
+
+    def summary(self) -> str:
+        words = {True: ("running", "enabled"), False: ("stopped", "disabled")}
+        wanted = [
+            words[value][place]
+            for place, value in enumerate((self.running, self.enabled))
+            if value is not None
+        ]
+        return f"{self.unit} {', '.join(wanted)}"
+
+    def probe(self, host: Host) -> Sequence[Command]:
+        state = services.state_command(host, self.unit, sudo=self.sudo)
+        if not self.restarts_on:
+            return (state,)
+        record = services.digest_commands(host, self.unit, self.restarts_on, sudo=self.sudo)
+        return (state, *record)
+
+    def judge(self, answers: Sequence[Completed]) -> Verdict:
+        state = services.state_of(answers[0], self.unit)
+        self._require_usable(state)
+        reasons = [*self._state_reasons(state), *self._restart_reasons(state, answers)]
+        return Verdict.needed("; ".join(reasons)) if reasons else Verdict.holds()
+
+    async def run(self, ctx: StepContext) -> None:
+        state, files_now, recorded = await self._look(ctx)
+        if ctx.ledger.recall(self._resource) is None:
+            prior = {"active": state.is_active, "enabled": state.is_enabled}
+            await ctx.ledger.remember(self._resource, prior)
+        if state.stale:
+            await services.daemon_reload(ctx.host, sudo=self.sudo)
+        if self.enabled is not None and self._is_enabled_wrongly(state):
+            await self._set_enabled(ctx, self.enabled)
+        if self.running is not None:
+            await self._set_running(ctx, state, files_now != recorded or state.stale)
+        if self.restarts_on:
+            await services.record(ctx.host, self.unit, files_now, sudo=self.sudo)
+
+    async def rollback(self, ctx: StepContext) -> None:
+        prior = ctx.ledger.recall(self._resource)
+        if prior is None:
+            return
+        state, _, recorded = await self._look(ctx)
+        if prior["enabled"] != state.is_enabled and state.can_be_enabled and state.is_known:
+            await self._set_enabled(ctx, prior["enabled"])
+        if prior["active"] != state.is_active and state.is_known:
+            start_or_stop = services.start if prior["active"] else services.stop
+            await start_or_stop(ctx.host, self.unit, sudo=self.sudo)
+        if recorded:
+            # The files are put back after this: whoever starts the unit next starts it anew.
+            await services.forget(ctx.host, self.unit, sudo=self.sudo)
+
+    async def diagnose(self, ctx: StepContext) -> str:
+        done = await ctx.host.ask(
+            "systemctl", "status", "--no-pager", "--lines=20", "--", self.unit, sudo=self.sudo
+        )
+        return done.text
+
+    @property
+    def _resource(self) -> str:
+        return f"service:{self.unit}"
+
+    def _require_usable(self, state: UnitState) -> None:
+        if not state.is_known and (self.running or self.enabled):
+            raise StepFailed(
+                f"the host knows no unit `{self.unit}`",
+                hint="install its package or write its unit file in a step before this one",
+            )
+        if state.is_masked and (self.running or self.enabled):
+            raise StepFailed(
+                f"unit `{self.unit}` is masked", hint=f"run `systemctl unmask {self.unit}`"
+            )
+
+    def _state_reasons(self, state: UnitState) -> list[str]:
+        reasons = []
+        if self.running is not None and self.running != state.is_active:
+            reasons.append(f"is {state.active}, want {'active' if self.running else 'inactive'}")
+        if self._is_enabled_wrongly(state):
+            found = state.file or "not enabled"
+            reasons.append(f"is {found}, want {'enabled' if self.enabled else 'disabled'}")
+        return reasons
+
+    def _is_enabled_wrongly(self, state: UnitState) -> bool:
+        return self.enabled not in (None, state.is_enabled) and state.can_be_enabled
+
+    def _restart_reasons(self, state: UnitState, answers: Sequence[Completed]) -> list[str]:
+        reasons = []
+        if self.running and state.stale:
+            reasons.append("its unit file was changed since systemd read it")
+        if self.restarts_on and state.is_active:
+            recorded = files.content(answers[2], self.unit).decode()
+            if recorded != services.digest_of(answers[1]):
+                changed = "were changed since its last start" if recorded else "have no record"
+                reasons.append(f"files it restarts on {changed}")
+        return reasons
+
+    async def _look(self, ctx: StepContext) -> tuple[UnitState, str, str]:
+        """The unit, the digest of its files now, and that of its last start."""
+        answers = await ctx.host.batch(self.probe(ctx.host))
+        state = services.state_of(answers[0], self.unit)
+        if not self.restarts_on:
+            return state, "", ""
+        recorded = files.content(answers[2], self.unit).decode()
+        return state, services.digest_of(answers[1]), recorded
+
+    async def _set_enabled(self, ctx: StepContext, enabled: bool) -> None:
+        change = services.enable if enabled else services.disable
+        await change(ctx.host, self.unit, sudo=self.sudo)
+
+    async def _set_running(self, ctx: StepContext, state: UnitState, outdated: bool) -> None:
+        if not self.running:
+            if state.is_active:
+                await services.stop(ctx.host, self.unit, sudo=self.sudo)
+        elif not state.is_active:
+            await services.start(ctx.host, self.unit, sudo=self.sudo)
+        elif outdated:
+            await services.restart(ctx.host, self.unit, sudo=self.sudo)

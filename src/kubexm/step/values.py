@@ -1,0 +1,86 @@
+"""Steps that leave a value for others: read from a host, or made there."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from kubexm.errors import CommandFailed, StepFailed
+from kubexm.plan.node import Key
+from kubexm.runtime.contexts import StepContext
+from kubexm.step.contract import Minter, Outcome, Reader, Step, Verdict
+from kubexm.step.parameters import require_argv
+from kubexm.step.registry import step
+
+Parse = Literal["text", "lines", "json"]
+
+
+@dataclass(frozen=True)
+class Output(Step):
+    """What a command writes becomes the value `key`."""
+
+    key: str
+    argv: tuple[str, ...]
+    parse: Parse = "text"
+    scope: Literal["run", "host"] = "run"
+    ttl: float | None = None
+    secret: bool = False
+    sudo: bool | None = None
+    user: str | None = None
+    cwd: str | None = None
+    env: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        require_argv(argv=self.argv)
+        if not self.key.isidentifier():
+            raise ValueError(f"`key` is `{self.key}`, want a name of letters, digits and _")
+        if self.ttl is not None and self.ttl <= 0:
+            raise ValueError(f"`ttl` is {self.ttl:g}, want more than 0")
+
+    def summary(self) -> str:
+        return f"value {self.key} from `{' '.join(self.argv)}`"
+
+    def provides(self) -> tuple[Key, ...]:
+        return (Key(self.key, self.scope, self.secret, self.ttl),)
+
+    async def precheck(self, ctx: StepContext) -> Verdict:
+        return Verdict.needed("is asked for every time")
+
+    async def produce(self, ctx: StepContext) -> Any:
+        """Run the command and read what it wrote; its output goes to no log."""
+        done = await ctx.host.ask(
+            *self.argv, sudo=self.sudo, user=self.user, cwd=self.cwd, env=self.env
+        )
+        if not done.ok:
+            raise CommandFailed(self.argv, done.exit, stderr=done.error_text)
+        return self._parsed(done.text)
+
+    def _parsed(self, text: str) -> Any:
+        if self.parse == "lines":
+            return [line for line in text.splitlines() if line.strip()]
+        if self.parse == "text":
+            return text
+        try:
+            return json.loads(text)
+        except json.JSONDecodeError as error:
+            what = f"`{' '.join(self.argv)}` did not write JSON: {error.msg}"
+            raise StepFailed(f"{what}, line {error.lineno} column {error.colno}") from None
+
+
+@step("value")
+class FetchValue(Output, Reader):
+    """A value was read from the host; nothing is changed."""
+
+    async def run(self, ctx: StepContext) -> Outcome:
+        return Outcome(changed=False, values={self.key: await self.produce(ctx)})
+
+
+@step("mint")
+class Minted(Output, Minter):
+    """A value was made on the host, such as a token, because something needs it."""
+
+    declares_intent = True
+
+    async def run(self, ctx: StepContext) -> Outcome:
+        return Outcome(values={self.key: await self.produce(ctx)})

@@ -1,0 +1,108 @@
+"""Steps that wait: for something to answer, for a time, for a person."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from kubexm.runner import network
+from kubexm.runner.host import Command, Completed, Host
+from kubexm.runtime.contexts import StepContext
+from kubexm.step.contract import NotYet, Outcome, Step, Verdict
+from kubexm.step.parameters import require_argv, require_one
+from kubexm.step.registry import step
+
+
+@step("wait")
+class WaitFor(Step):
+    """A port is open, a URL answers, or a command succeeds, as seen from the host.
+
+    The node's `timeout` says how long to wait; between two looks it holds no slot.
+    """
+
+    port: int | None = None
+    url: str | None = None
+    command: tuple[str, ...] | None = None
+    address: str = "127.0.0.1"
+    """Where the port is."""
+    status: int | None = None
+    """What the URL must answer; by default anything from 200 to 399."""
+    interval: float = 2.0
+    sudo: bool | None = None
+
+    def __post_init__(self) -> None:
+        require_one(port=self.port, url=self.url, command=self.command)
+        if self.port is not None and not 0 < self.port < 65536:
+            raise ValueError(f"`port` is {self.port}, want 1 to 65535")
+        if self.url is not None and not self.url.startswith(("http://", "https://")):
+            raise ValueError(f"`url` is `{self.url}`, want http:// or https://")
+        if self.command is not None:
+            require_argv(command=self.command)
+        if self.status is not None and self.url is None:
+            raise ValueError("`status` needs `url`")
+        if self.interval <= 0:
+            raise ValueError(f"`interval` is {self.interval:g}, want more than 0")
+
+    def summary(self) -> str:
+        if self.port is not None:
+            return f"port {self.port} of {self.address} is open"
+        if self.url is not None:
+            return f"{self.url} answers"
+        return f"`{' '.join(self.command or ())}` succeeds"
+
+    def probe(self, host: Host) -> Sequence[Command]:
+        if self.port is not None:
+            return (network.port_command(host, self.address, self.port),)
+        if self.url is not None:
+            return (network.url_command(host, self.url),)
+        return (host.command(*(self.command or ()), sudo=self.sudo),)
+
+    def judge(self, answers: Sequence[Completed]) -> Verdict:
+        (answer,) = answers
+        if self.url is not None:
+            return self._judge_status(network.status_of(answer), answer)
+        if answer.ok:
+            return Verdict.holds()
+        if self.port is not None:
+            return Verdict.needed(f"port {self.port} of {self.address} is closed")
+        return Verdict.needed(f"`{' '.join(self.command or ())}` exited with {answer.exit}")
+
+    async def run(self, ctx: StepContext) -> Outcome | NotYet:
+        verdict = await self.precheck(ctx)
+        if verdict.satisfied:
+            return Outcome(changed=False)
+        return NotYet(self.interval, verdict.reason)
+
+    def _judge_status(self, status: int | None, answer: Completed) -> Verdict:
+        if status is None:
+            return Verdict.needed(f"{self.url} does not answer: {answer.error_text}")
+        if status == self.status or (self.status is None and 200 <= status < 400):
+            return Verdict.holds()
+        return Verdict.needed(f"{self.url} answers {status}, want {self.status or '200 to 399'}")
+
+
+@step("pause")
+class Pause(Step):
+    """Some seconds have passed, or a person has said yes."""
+
+    seconds: float | None = None
+    question: str | None = None
+
+    def __post_init__(self) -> None:
+        require_one(seconds=self.seconds, question=self.question)
+        if self.seconds is not None and self.seconds < 0:
+            raise ValueError(f"`seconds` is {self.seconds:g}, want 0 or more")
+
+    def summary(self) -> str:
+        return self.question or f"{self.seconds:g} seconds have passed"
+
+    async def precheck(self, ctx: StepContext) -> Verdict:
+        reason = "asks" if self.question is not None else f"takes {self.seconds:g} s"
+        return Verdict.needed(reason)
+
+    async def run(self, ctx: StepContext) -> Outcome:
+        if self.question is not None:
+            await ctx.confirm(self.question)
+        else:
+            await asyncio.sleep(self.seconds or 0.0)
+        return Outcome(changed=False)

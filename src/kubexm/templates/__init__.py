@@ -1,0 +1,1 @@
+"""Files we write to hosts, and how they are filled in."""

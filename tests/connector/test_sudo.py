@@ -1,0 +1,94 @@
+"""Commands and files of root's, for a user who may become root without a password."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.connector.processes import eventually, running, with_mark
+
+from kubexm.connector.base import Command, Completed
+from kubexm.connector.local import LocalConnector
+from kubexm.errors import TimedOut
+
+
+def _may_sudo() -> bool:
+    if os.geteuid() == 0 or shutil.which("sudo") is None:
+        return False
+    return subprocess.run(["sudo", "-n", "true"], capture_output=True, check=False).returncode == 0
+
+
+pytestmark = pytest.mark.skipif(
+    not _may_sudo(), reason="needs a user who is not root and may sudo without a password"
+)
+
+
+@pytest.fixture
+def connector() -> Iterator[LocalConnector]:
+    made = LocalConnector(grace=0.5)
+    yield made
+    asyncio.run(made.close())
+
+
+def run(connector: LocalConnector, *argv: str, **settings: Any) -> Completed:
+    return asyncio.run(connector.exec(Command(argv, **settings)))
+
+
+def test_becomes_root_or_another_user(connector: LocalConnector) -> None:
+    assert run(connector, "id", "-un", sudo=True).text == "root"
+    assert run(connector, "id", "-un", user="nobody").text == "nobody"
+
+
+def test_takes_environment_input_and_directory_along(connector: LocalConnector) -> None:
+    done = run(
+        connector, "sh", "-c", 'cat; pwd; echo "$A"', sudo=True, env={"A": "x y"},
+        stdin=b"in\n", cwd="/usr",
+    )  # fmt: skip
+
+    assert done.text == "in\n/usr\nx y"
+
+
+def test_ends_the_group_of_a_command_of_roots(connector: LocalConnector) -> None:
+    mark = f"mark-{uuid.uuid4().hex}"
+
+    with pytest.raises(TimedOut):
+        run(connector, "sh", "-c", f"sleep 1000 & sleep 1000; : {mark}", sudo=True, timeout=0.5)
+
+    assert with_mark(mark) == set()
+
+
+def test_ends_commands_of_roots_when_kubexm_is_killed() -> None:
+    mark = f"mark-{uuid.uuid4().hex}"
+    with running(
+        f"(sleep 1000; : {mark}) & echo ready; sleep 1000; : {mark}", sudo=True
+    ) as process:
+        process.kill()
+
+    eventually(lambda: with_mark(mark) == set())
+
+
+def test_writes_and_reads_files_of_roots(connector: LocalConnector, tmp_path: Path) -> None:
+    place = tmp_path / "only-root"
+    run(connector, "install", "-d", "-m", "0700", "-o", "root", str(place), sudo=True)
+    path = str(place / "f")
+
+    async def scenario() -> None:
+        assert await connector.stat(path, sudo=True) is None
+        with pytest.raises(FileNotFoundError):
+            await connector.get(path, sudo=True)
+        await connector.put(path, b"\x00one", mode=0o640, owner="nobody", sudo=True)
+        await connector.put(path, b"two" * 1_000_000, sudo=True)
+        assert await connector.get(path, sudo=True) == b"two" * 1_000_000
+        found = await connector.stat(path, sudo=True)
+        assert found is not None
+        assert (found.mode, found.owner) == (0o640, "nobody")
+
+    asyncio.run(scenario())
+    run(connector, "rm", "-rf", str(place), sudo=True)

@@ -1,0 +1,34 @@
+"""Steps that change nothing."""
+
+from __future__ import annotations
+
+import pytest
+from tests.step.places import Place
+
+from kubexm.errors import Refused
+from kubexm.step.checks import Assert, Noop
+from kubexm.step.contract import Outcome
+
+
+def test_holds_or_refuses(place: Place) -> None:
+    assert place.verdict(Assert(that=True, message="fine")).satisfied
+    assert place.verdict(Assert(argv=("true",))).satisfied
+
+    with pytest.raises(Refused, match="needs 2 cpus") as caught:
+        place.verdict(Assert(that=False, message="needs 2 cpus", hint="take a larger machine"))
+    assert caught.value.hint == "take a larger machine"
+
+
+def test_refuses_with_what_the_command_said(place: Place) -> None:
+    with pytest.raises(Refused, match=r"a file: `cat /no/such` exited with 1: .*No such file"):
+        place.verdict(Assert(argv=("cat", "/no/such"), message="a file"))
+
+
+def test_nothing_is_done(place: Place) -> None:
+    before = place.state()
+
+    assert place.verdict(Noop(satisfied=True)).satisfied
+    assert not place.verdict(Noop()).satisfied
+    assert place.run(Noop(text="hi")) == Outcome(message="hi")
+    assert place.run(Noop(changed=False)) == Outcome(changed=False)
+    assert place.state() == before

@@ -1,0 +1,105 @@
+"""The package step, on simulated hosts with apt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.step.places import SimPlace
+
+from kubexm.errors import StepFailed
+from kubexm.runner.host import Host
+from kubexm.sim import (
+    Machine,
+    PackageSettings,
+    Script,
+    ServiceSettings,
+    WorldSettings,
+)
+from kubexm.step.contract import Step
+from kubexm.step.packages import Package
+
+NGINX = PackageSettings(
+    version="1.22",
+    files={"/etc/nginx/nginx.conf": "worker_processes auto;\n"},
+    services={"nginx": ServiceSettings(active=True, enabled=True, ports=(80,))},
+)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[SimPlace]:
+    settings = WorldSettings(
+        machine=Machine(packages={"curl": "7.88"}, files={"/etc/nginx/keep": ""}),
+        packages={"nginx": NGINX},
+    )
+    made = SimPlace(tmp_path, settings)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("step", "sign", "reason"),
+    [
+        (Package(("nginx",)), "+", "nginx is not installed"),
+        (Package(("nginx", "curl", "jq=1.6")), "~", "nginx is not installed; jq is not installed"),
+        (Package(("curl=8.0",)), "~", "curl 7.88, want 8.0"),
+        (Package(("curl", "jq"), present=False), "-", "curl 7.88 is installed"),
+    ],
+    ids=lambda value: value.summary() if isinstance(value, Step) else None,
+)
+def test_installs_or_removes_and_restores(
+    place: SimPlace, step: Package, sign: str, reason: str
+) -> None:
+    before = place.state()
+
+    verdict = place.verdict(step)
+
+    assert (verdict.sign, verdict.reason) == (sign, reason)
+    assert place.state() == before
+    place.run(step)
+    assert place.verdict(step).satisfied
+    place.undo(step)
+    place.undo(step)
+    assert place.state() == before
+
+
+def test_brings_files_and_services_along(place: SimPlace) -> None:
+    place.run(Package(("nginx",)))
+
+    assert place.world.host("there").runs("nginx")
+    assert place.ask("cat", "/etc/nginx/nginx.conf") == "worker_processes auto;"
+
+
+def test_leaves_what_was_installed_before(place: SimPlace) -> None:
+    step = Package(("curl", "jq"))
+    place.run(step)
+
+    place.undo(step)
+
+    assert place.verdict(Package(("curl",))).satisfied
+    assert not place.verdict(Package(("jq",))).satisfied
+
+
+def test_fetches_the_lists_if_a_package_is_not_found(tmp_path: Path) -> None:
+    missing = Script(
+        argv=("apt-get", "**"), exit=100, stderr="E: Unable to locate package jq\n", times=1
+    )
+    place = SimPlace(tmp_path, WorldSettings(scripts=(missing,)))
+
+    place.run(Package(("jq",)))
+
+    assert place.verdict(Package(("jq",))).satisfied
+    place.close()
+
+
+def test_is_not_interrupted() -> None:
+    assert Package(("x",)).uninterruptible
+
+
+def test_refuses_an_operating_system_it_cannot_handle(place: SimPlace) -> None:
+    facts = {"os": {"id": "rocky", "like": ["rhel"], "name": "Rocky Linux 9"}}
+    host = Host("there", place.world.connector("there"), facts=facts)
+
+    with pytest.raises(StepFailed, match="can't handle packages of `Rocky Linux 9`"):
+        place.run(Package(("jq",)), host=host)

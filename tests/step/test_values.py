@@ -1,0 +1,57 @@
+"""Steps that leave a value."""
+
+from __future__ import annotations
+
+import pytest
+from tests.step.places import Place
+
+from kubexm.errors import CommandFailed, StepFailed
+from kubexm.plan.node import Key
+from kubexm.step.contract import Minter, Outcome, Reader
+from kubexm.step.values import FetchValue, Minted
+
+
+def test_reads_a_value_as_text_as_lines_and_as_json(place: Place) -> None:
+    text = place.write("text", b"one\n\ntwo\n")
+    data = place.write("data", b'{"a": [1, null]}\n')
+
+    outcomes = [
+        place.run(FetchValue("x", ("cat", text))),
+        place.run(FetchValue("x", ("cat", text), parse="lines")),
+        place.run(FetchValue("x", ("cat", data), parse="json")),
+    ]
+
+    values = [outcome.values["x"] for outcome in outcomes if isinstance(outcome, Outcome)]
+    assert values == ["one\n\ntwo", ["one", "two"], {"a": [1, None]}]
+
+
+def test_a_reader_changes_nothing_and_a_minter_does(place: Place) -> None:
+    read = place.run(FetchValue("x", ("echo", "v")))
+    minted = place.run(Minted("x", ("echo", "v")))
+
+    assert read == Outcome(changed=False, values={"x": "v"})
+    assert minted == Outcome(changed=True, values={"x": "v"})
+    assert isinstance(FetchValue("x", ("a",)), Reader)
+    assert isinstance(Minted("x", ("a",)), Minter)
+
+
+def test_tells_the_graph_what_it_leaves() -> None:
+    step = Minted("token", ("make-token",), scope="host", ttl=60.0, secret=True)
+
+    assert step.spec().provides == (Key("token", "host", True, 60.0),)
+
+
+def test_output_of_a_value_is_not_logged(place: Place) -> None:
+    place.run(FetchValue("x", ("echo", "s3cret"), secret=True))
+
+    assert place.said == []
+
+
+def test_fails_if_the_command_does(place: Place) -> None:
+    with pytest.raises(CommandFailed):
+        place.run(FetchValue("x", ("false",)))
+
+
+def test_says_where_json_is_broken(place: Place) -> None:
+    with pytest.raises(StepFailed, match=r"did not write JSON: .* line 1 column 2"):
+        place.run(FetchValue("x", ("echo", "{oops"), parse="json"))
