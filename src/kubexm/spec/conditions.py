@@ -1,0 +1,35 @@
+"""Assertions as expressions: `assert: {that: facts.cpus >= 2}`, decided for each unit.
+
+A step takes plain values, so the expression moves into the condition of the node: the assertion
+fails wherever the expression is not true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kubexm.spec import references
+
+KIND = "assert"
+THAT = "that"
+
+
+def asserted(kind: str, params: Any) -> str | None:
+    """The expression that an assertion makes, if it makes one."""
+    if kind != KIND or not isinstance(params, Mapping):
+        return None
+    that = params.get(THAT)
+    return that if isinstance(that, str) and not references.is_whole(that) else None
+
+
+def turned(
+    kind: str, params: Mapping[str, Any], when: str | None
+) -> tuple[Mapping[str, Any], str | None]:
+    """Parameters without an expression, and the condition that has taken it in."""
+    expression = asserted(kind, params)
+    if expression is None:
+        return params, when
+    refused = f"not ({expression})"
+    condition = f"({when}) and {refused}" if when else refused
+    return {**params, THAT: False}, condition

@@ -1,0 +1,328 @@
+"""The one expression of a `when:`: comparisons, `and`, `or`, `not`, `in` over what a unit knows.
+
+It is Python's syntax and not Python: the tree is checked against a short list of what is allowed
+and turned into functions, so nothing but the data of one unit can be read.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import operator
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kubexm.common.nearest import did_you_mean
+from kubexm.spec.references import BadReference, Reference, look_up, part, written
+
+MAX_TEXT = 10_000
+MAX_NODES = 500
+MAX_DEPTH = 32
+
+Scope = Mapping[str, Any]
+Evaluate = Callable[[Scope], Any]
+
+_ROOTS = ("vars", "facts", "values", "host")
+_CONSTANTS = {"true": True, "false": False, "null": None}
+_COMPARISONS: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], bool]]] = {
+    ast.Eq: ("==", operator.eq),
+    ast.NotEq: ("!=", operator.ne),
+    ast.Lt: ("<", operator.lt),
+    ast.LtE: ("<=", operator.le),
+    ast.Gt: (">", operator.gt),
+    ast.GtE: (">=", operator.ge),
+    ast.In: ("in", lambda left, right: left in right),
+    ast.NotIn: ("not in", lambda left, right: left not in right),
+}
+_METHODS: dict[str, Callable[..., Any]] = {
+    "startswith": str.startswith,
+    "endswith": str.endswith,
+    "lower": str.lower,
+    "upper": str.upper,
+}
+_ARGUMENTS = {"startswith": 1, "endswith": 1, "lower": 0, "upper": 0}
+_ALLOWED = "use `==`, `<`, `in`, `and`, `or`, `not`, `len(x)`, `defined(x)` and plain values"
+
+
+class BadExpression(ValueError):
+    """An expression that can't be read, or that can't be decided; `hint` says what to do."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A compiled condition and what it reads; `certain` are the names it can't do without."""
+
+    text: str
+    references: tuple[Reference, ...]
+    certain: tuple[Reference, ...]
+    _evaluate: Evaluate
+
+    def holds(self, scope: Scope) -> bool:
+        """Whether it is true for a unit; `BadExpression` if that can't be said."""
+        return _truth(self._evaluate(scope), self.text)
+
+
+@functools.lru_cache(maxsize=1024)
+def compile_expression(text: str, *, has_item: bool = False) -> Expression:
+    """The expression in a text; `BadExpression` if it is none."""
+    body = _parsed(text)
+    compiler = _Compiler(has_item)
+    evaluate = compiler.visit(body, 0)
+    return Expression(text, tuple(compiler.references), tuple(compiler.certain), evaluate)
+
+
+def with_item(text: str, item: Any) -> str:
+    """The expression with `item` replaced by its value, as text again."""
+    if "item" not in text:
+        return text
+    return ast.unparse(ast.fix_missing_locations(_ItemWriter(item).visit(_parsed(text))))
+
+
+def _parsed(text: str) -> ast.expr:
+    if len(text) > MAX_TEXT:
+        raise BadExpression(f"an expression of {len(text)} characters", "make it shorter")
+    if "${" in text:
+        raise BadExpression(
+            "a reference with `${…}` in an expression", "write `vars.x`, without `${` and `}`"
+        )
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            body = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError as error:
+        raise BadExpression(f"not an expression: {error.msg}", _ALLOWED) from error
+    except (ValueError, MemoryError, RecursionError) as error:
+        raise BadExpression("an expression that is nested too deep", "make it simpler") from error
+    if sum(1 for _ in ast.walk(body)) > MAX_NODES:
+        raise BadExpression(f"an expression of more than {MAX_NODES} parts", "make it simpler")
+    return body
+
+
+class _Compiler:
+    """Turns a tree into functions and notes what is read on the way."""
+
+    def __init__(self, has_item: bool) -> None:
+        self._has_item = has_item
+        self.references: list[Reference] = []
+        self.certain: list[Reference] = []
+
+    def visit(self, node: ast.expr, depth: int) -> Evaluate:
+        if depth > MAX_DEPTH:
+            raise BadExpression("an expression that is nested too deep", "make it simpler")
+        match node:
+            case ast.Constant(value=str() | int() | float() | None):
+                return _constant(node.value)
+            case ast.Name(id=name) if name in _CONSTANTS:
+                return _constant(_CONSTANTS[name])
+            case ast.Name() | ast.Attribute() | ast.Subscript():
+                return self._read(node, depth)
+            case ast.Compare():
+                return self._compare(node, depth)
+            case ast.Call():
+                return self._call(node, depth)
+        return self._combine(node, depth)
+
+    def _combine(self, node: ast.expr, depth: int) -> Evaluate:
+        match node:
+            case ast.List(elts=elements) | ast.Tuple(elts=elements):
+                return self._list(elements, depth)
+            case ast.BoolOp(op=op, values=values):
+                return self._logic(op, values, depth)
+            case ast.UnaryOp(op=ast.Not() | ast.USub()):
+                return self._unary(node, depth)
+        raise BadExpression(f"`{ast.unparse(node)}` is not allowed here", _ALLOWED)
+
+    def _list(self, elements: list[ast.expr], depth: int) -> Evaluate:
+        parts = [self.visit(element, depth + 1) for element in elements]
+        return lambda scope: [part(scope) for part in parts]
+
+    def _logic(self, op: ast.boolop, values: list[ast.expr], depth: int) -> Evaluate:
+        parts = [(self.visit(value, depth + 1), ast.unparse(value)) for value in values]
+        if isinstance(op, ast.And):
+            return lambda scope: all(_truth(part(scope), text) for part, text in parts)
+        return lambda scope: any(_truth(part(scope), text) for part, text in parts)
+
+    def _unary(self, node: ast.UnaryOp, depth: int) -> Evaluate:
+        operand, text = self.visit(node.operand, depth + 1), ast.unparse(node.operand)
+        if isinstance(node.op, ast.Not):
+            return lambda scope: not _truth(operand(scope), text)
+        return lambda scope: _negative(operand(scope), text)
+
+    def _compare(self, node: ast.Compare, depth: int) -> Evaluate:
+        operands = [self.visit(part, depth + 1) for part in (node.left, *node.comparators)]
+        for op in node.ops:
+            if type(op) not in _COMPARISONS:
+                raise BadExpression(f"`{ast.unparse(node)}` compares with `is`", "write `==`")
+        tests = [_COMPARISONS[type(op)] for op in node.ops]
+
+        def evaluate(scope: Scope) -> bool:
+            values = [operand(scope) for operand in operands]
+            pairs = zip(values, values[1:], tests, strict=False)
+            return all(_compared(left, right, *test) for left, right, test in pairs)
+
+        return evaluate
+
+    def _call(self, node: ast.Call, depth: int) -> Evaluate:
+        arguments = node.args
+        match node.func:
+            case _ if node.keywords:
+                pass
+            case ast.Name(id="defined") if len(arguments) == 1:
+                return self._defined(arguments[0], depth)
+            case ast.Name(id="len") if len(arguments) == 1:
+                operand, text = self.visit(arguments[0], depth + 1), ast.unparse(arguments[0])
+                return lambda scope: _length(operand(scope), text)
+            case ast.Attribute(value=subject, attr=name) if _ARGUMENTS.get(name) == len(arguments):
+                return self._method(subject, name, arguments, depth)
+        raise BadExpression(f"`{ast.unparse(node)}` can't be called here", _ALLOWED)
+
+    def _method(
+        self, subject: ast.expr, name: str, arguments: list[ast.expr], depth: int
+    ) -> Evaluate:
+        parts = [self.visit(part, depth + 1) for part in (subject, *arguments)]
+
+        def evaluate(scope: Scope) -> Any:
+            values = [part(scope) for part in parts]
+            for value in values:
+                if not isinstance(value, str):
+                    raise BadExpression(f"`{name}` wants text, found {written(value)[:40]}")
+            return _METHODS[name](*values)
+
+        return evaluate
+
+    def _defined(self, argument: ast.expr, depth: int) -> Evaluate:
+        known = len(self.certain)
+        operand = self.visit(argument, depth + 1)
+        del self.certain[known:]
+
+        def evaluate(scope: Scope) -> bool:
+            try:
+                operand(scope)
+            except BadExpression:
+                return False
+            return True
+
+        return evaluate
+
+    def _read(self, node: ast.expr, depth: int) -> Evaluate:
+        names, indexes, root = _chain(node)
+        if root is None:
+            raise BadExpression(f"`{ast.unparse(node)}` is not allowed here", _ALLOWED)
+        self._check_root(root, bool(names))
+        reference = Reference(root, tuple(names))
+        self.references.append(reference)
+        self.certain.append(reference)
+        rest = [self.visit(index, depth + 1) for index in indexes]
+        return lambda scope: _found(reference, [index(scope) for index in rest], scope)
+
+    def _check_root(self, root: str, named: bool) -> None:
+        if root == "item":
+            if not self._has_item:
+                hint = "only a step with `forEach` has it"
+                raise BadExpression("`item` outside of `forEach`", hint)
+        elif root not in _ROOTS:
+            hint = did_you_mean(root, (*_ROOTS, "item"))
+            raise BadExpression(f"unknown name `{root}`", f"{hint}; text is written in quotes")
+        elif not named:
+            raise BadExpression(f"`{root}` without a name", f"write `{root}.NAME`")
+
+
+class _ItemWriter(ast.NodeTransformer):
+    """Puts the value of an item where its name stands."""
+
+    def __init__(self, item: Any) -> None:
+        self._item = item
+
+    def visit(self, node: ast.AST) -> Any:
+        if isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
+            names, indexes, root = _chain(node)
+            if root == "item" and not indexes:
+                return _literal(self._value(names))
+        return self.generic_visit(node)
+
+    def _value(self, names: list[str]) -> Any:
+        try:
+            return look_up(Reference("item", tuple(names)), self._item)
+        except BadReference as error:
+            raise BadExpression(str(error), error.hint) from error
+
+
+def _literal(value: Any) -> ast.expr:
+    if isinstance(value, list):
+        return ast.List([_literal(element) for element in value], ast.Load())
+    if isinstance(value, dict):
+        raise BadExpression("a whole mapping in an expression", "name one of its keys: `item.KEY`")
+    return ast.Constant(value)
+
+
+def _chain(node: ast.expr) -> tuple[list[str], list[ast.expr], str | None]:
+    """Names down from a root, if it is one; after the first index to be computed, expressions."""
+    links: list[ast.expr] = []
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        links.append(ast.Constant(node.attr) if isinstance(node, ast.Attribute) else node.slice)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return [], links, None
+    links.reverse()
+    names = [str(link.value) for link in _leading_constants(links)]
+    return names, links[len(names) :], node.id
+
+
+def _leading_constants(links: list[ast.expr]) -> Iterator[ast.Constant]:
+    for link in links:
+        if not isinstance(link, ast.Constant) or type(link.value) not in (str, int):
+            return
+        yield link
+
+
+def _found(reference: Reference, rest: list[Any], scope: Scope) -> Any:
+    try:
+        here = look_up(reference, scope[reference.root])
+    except BadReference as error:
+        raise BadExpression(str(error), error.hint) from error
+    for name in rest:
+        try:
+            here = part(here, name)
+        except KeyError as error:
+            raise BadExpression(f"`{reference}` has no `{name}`") from error
+    return here
+
+
+def _constant(value: Any) -> Evaluate:
+    return lambda scope: value
+
+
+def _truth(value: Any, text: str) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise BadExpression(
+        f"`{text}` is {written(value)[:40]}, neither true nor false", "compare it with something"
+    )
+
+
+def _compared(left: Any, right: Any, sign: str, test: Callable[[Any, Any], bool]) -> bool:
+    try:
+        return test(left, right)
+    except TypeError as error:
+        raise BadExpression(
+            f"can't say whether {written(left)[:40]} {sign} {written(right)[:40]}",
+            "compare values of one kind",
+        ) from error
+
+
+def _negative(value: Any, text: str) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise BadExpression(f"`{text}` is {written(value)[:40]}, not a number")
+    return -value
+
+
+def _length(value: Any, text: str) -> int:
+    if isinstance(value, str | list | tuple | Mapping):
+        return len(value)
+    raise BadExpression(f"`{text}` is {written(value)[:40]}, which has no length")

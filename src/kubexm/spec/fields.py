@@ -1,0 +1,171 @@
+"""The words and numbers of a pipeline file: names, durations, shares."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    StrictInt,
+    StrictStr,
+    WithJsonSchema,
+)
+from pydantic_core import PydanticCustomError
+
+from kubexm.common.roles import ALL, CONTROL_NODE
+from kubexm.spec.source import DataPath
+
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
+_LONGEST_NAME = 100
+_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?(?:(\d+)ms)?")
+_SECONDS = (86400.0, 3600.0, 60.0, 1.0, 0.001)
+_PERCENT = re.compile(r"(\d{1,3}(?:\.\d+)?)%")
+_LONGEST = 366 * 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something wrong at a path; `at_key` if it is the key there and not its value."""
+
+    path: DataPath
+    message: str
+    hint: str = ""
+    at_key: bool = False
+
+    def under(self, *path: str | int) -> Finding:
+        """The same, seen from further out."""
+        return replace(self, path=(*path, *self.path))
+
+
+def wrong(message: str, hint: str = "") -> PydanticCustomError:
+    """An error that says what is wrong in our own words."""
+    # The message goes in whole: braces in it are no template.
+    return PydanticCustomError("kubexm", "{message}", {"message": message, "hint": hint})
+
+
+def _name(text: str) -> str:
+    if len(text) <= _LONGEST_NAME and _NAME.fullmatch(text):
+        return text
+    raise wrong(
+        f"found `{text[:40]}`, wanted a name",
+        f"use letters, digits, `.`, `_`, `-`, at most {_LONGEST_NAME}, none of `._-` at an end",
+    )
+
+
+def _variable(text: str) -> str:
+    if _VARIABLE.fullmatch(text):
+        return text
+    hint = "use letters, digits, `_` and `-`, a letter first: dots lead down into a variable"
+    raise wrong(f"found `{text[:40]}`, wanted the name of a variable", hint)
+
+
+def _own_role(text: str) -> str:
+    if text in (ALL, CONTROL_NODE):
+        raise wrong(f"the role `{text}` is made by the program", "leave it out")
+    return text
+
+
+def seconds(text: str) -> float | None:
+    """The seconds in a text such as `1h30m`, or None if it is no duration."""
+    found = _DURATION.fullmatch(text)
+    if found is None or not any(found.groups()):
+        return None
+    parts = zip(found.groups(), _SECONDS, strict=True)
+    return sum(float(number) * unit for number, unit in parts if number)
+
+
+def _duration(value: Any) -> float:
+    number = seconds(value) if isinstance(value, str) else value
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        raise wrong(
+            f"found {shown(value)}, wanted a duration", "write `30s`, `5m`, `1h30m` or seconds"
+        )
+    if not 0 <= number <= _LONGEST:
+        raise wrong(f"found {shown(value)}, wanted a duration from 0 to 366 days")
+    return float(number)
+
+
+def _more_than_nothing(duration: float) -> float:
+    if duration <= 0:
+        raise wrong("found 0 s, wanted a duration above zero", "leave it out for no limit")
+    return duration
+
+
+def percent(text: str) -> float | None:
+    """The number in a text such as `20%`, or None if it is none."""
+    found = _PERCENT.fullmatch(text)
+    number = float(found[1]) if found else None
+    return number if number is not None and number <= 100 else None
+
+
+def _share(value: Any) -> int | str:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    if isinstance(value, str) and percent(value) is not None:
+        return value
+    raise wrong(f"found {shown(value)}, wanted a number of hosts or a share", "write `2` or `20%`")
+
+
+def _condition(value: Any) -> Any:
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def _entries(value: Any) -> Any:
+    if isinstance(value, list | str):
+        return value
+    hint = "write a list, or `${vars.NAME}` for a variable that holds one"
+    raise wrong(f"found {shown(value)}, wanted a list", hint)
+
+
+def shown(value: Any) -> str:
+    """A found value as a reader knows it from the file."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, str):
+        return f"the text `{value if len(value) <= 40 else value[:40] + '…'}`"
+    if isinstance(value, int | float):
+        return f"the number {value}"
+    return "a list" if isinstance(value, list | tuple) else "a mapping"
+
+
+_DURATION_SCHEMA = WithJsonSchema(
+    {
+        "anyOf": [
+            {"type": "number", "minimum": 0},
+            {"type": "string", "pattern": "^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9.]+s)?([0-9]+ms)?$"},
+        ]
+    }
+)
+_SHARE_SCHEMA = WithJsonSchema(
+    {
+        "anyOf": [
+            {"type": "integer", "minimum": 0},
+            {"type": "string", "pattern": "^[0-9]{1,3}([.][0-9]+)?%$"},
+        ]
+    }
+)
+
+Text = Annotated[StrictStr, Field(min_length=1)]
+Name = Annotated[StrictStr, AfterValidator(_name)]
+VariableName = Annotated[StrictStr, AfterValidator(_variable)]
+OwnRole = Annotated[StrictStr, AfterValidator(_name), AfterValidator(_own_role)]
+Count = Annotated[StrictInt, Field(ge=1, le=1_000_000)]
+Duration = Annotated[float, BeforeValidator(_duration), _DURATION_SCHEMA]
+PositiveDuration = Annotated[
+    float, BeforeValidator(_duration), AfterValidator(_more_than_nothing), _DURATION_SCHEMA
+]
+Condition = Annotated[
+    StrictStr,
+    BeforeValidator(_condition),
+    Field(min_length=1),
+    WithJsonSchema({"type": ["string", "boolean"]}),
+]
+Entries = Annotated[list[Any] | str, BeforeValidator(_entries)]
+Share = Annotated[int | str, BeforeValidator(_share), _SHARE_SCHEMA]

@@ -1,0 +1,194 @@
+"""The hosts of a pipeline with the variables that each of them has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from kubexm.common.roles import ALL, CONTROL_NODE
+from kubexm.spec import references
+from kubexm.spec.fields import Finding
+from kubexm.spec.model import HostSpec, PipelineBody
+from kubexm.spec.overrides import Override, applied
+from kubexm.spec.references import BadReference, Reference
+from kubexm.spec.source import DataPath
+
+MAX_CHAIN = 50
+MAX_WEIGHT = 1_000_000
+
+
+class InventoryHost(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A host as a run knows it; its variables are final."""
+
+    name: str
+    address: str
+    connection: Literal["ssh", "local"] = "ssh"
+    roles: tuple[str, ...] = ()
+    labels: dict[str, str] = {}
+    vars: dict[str, Any] = {}
+    sudo: bool = False
+
+    def described(self) -> dict[str, Any]:
+        """What `${host.…}` names."""
+        return {
+            "name": self.name,
+            "address": self.address,
+            "roles": list(self.roles),
+            "labels": self.labels,
+        }
+
+
+class Inventory:
+    """Hosts by name and by role, in the order of the file, the control node first."""
+
+    def __init__(self, hosts: Sequence[InventoryHost]) -> None:
+        self.hosts = {host.name: host for host in hosts}
+        self._by_roles: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self.roles = frozenset(role for host in hosts for role in host.roles) | {ALL, CONTROL_NODE}
+
+    def names(self, roles: tuple[str, ...]) -> tuple[str, ...]:
+        """The hosts that have one of these roles."""
+        if (known := self._by_roles.get(roles)) is None:
+            wanted = frozenset(roles)
+            known = self._by_roles[roles] = tuple(
+                host.name for host in self.hosts.values() if self._has(host, wanted)
+            )
+        return known
+
+    @staticmethod
+    def _has(host: InventoryHost, wanted: frozenset[str]) -> bool:
+        if ALL in wanted and host.name != CONTROL_NODE:
+            return True
+        return not wanted.isdisjoint(host.roles)
+
+
+def build(body: PipelineBody, overrides: Sequence[Override]) -> tuple[Inventory, list[Finding]]:
+    """The inventory of a pipeline, and what is wrong with its variables."""
+    control = HostSpec(name=CONTROL_NODE, address="localhost", connection="local")
+    shared = _Variables(body.vars, {}, overrides)
+    found: dict[Finding, list[str]] = {}
+    hosts = [_host(control, (CONTROL_NODE,), shared, found)]
+    for number, host in enumerate(body.hosts):
+        own = _Variables(body.vars, host.vars, overrides, number) if host.vars else shared
+        hosts.append(_host(host, host.roles, own, found))
+    return Inventory(hosts), [*_for_some(found, len(hosts))]
+
+
+def _host(
+    spec: HostSpec,
+    roles: tuple[str, ...],
+    variables: _Variables,
+    found: dict[Finding, list[str]],
+) -> InventoryHost:
+    host = InventoryHost(
+        spec.name, spec.address or spec.name, spec.connection, roles, spec.labels, {}, spec.sudo
+    )
+    values, findings = variables.of(host)
+    for finding in findings:
+        found.setdefault(finding, []).append(spec.name)
+    return msgspec.structs.replace(host, vars=values)
+
+
+def _for_some(found: Mapping[Finding, Sequence[str]], total: int) -> Iterator[Finding]:
+    for finding, hosts in found.items():
+        where = "" if len(hosts) == total else on_hosts(hosts)
+        yield Finding(finding.path, finding.message + where, finding.hint)
+
+
+def on_hosts(hosts: Sequence[str]) -> str:
+    """Some hosts for the end of a message."""
+    more = f" and {len(hosts) - 3} more" if len(hosts) > 3 else ""
+    return f" on {', '.join(f'`{host}`' for host in hosts[:3])}{more}"
+
+
+class _Variables:
+    """The variables of one host, or of all hosts that have none of their own."""
+
+    def __init__(
+        self,
+        shared: Mapping[str, Any],
+        own: Mapping[str, Any],
+        overrides: Sequence[Override],
+        number: int | None = None,
+    ) -> None:
+        self._own = frozenset(own)
+        self._number = number
+        self._raw = applied({**shared, **own}, overrides)
+        self._plain = not references.holds_references(self._raw)
+
+    def of(self, host: InventoryHost) -> tuple[dict[str, Any], list[Finding]]:
+        """The final values on a host; hosts that have the same values share one object."""
+        if self._plain:
+            return self._raw, []
+        resolver = _Resolver(self._raw, host.described())
+        values, findings = {}, []
+        for name in self._raw:
+            try:
+                values[name] = resolver.variable(name)
+            except BadReference as error:
+                findings.append(Finding(self._place(name), str(error), error.hint))
+        return values, findings
+
+    def _place(self, name: str) -> DataPath:
+        if name in self._own and self._number is not None:
+            return ("spec", "hosts", self._number, "vars", name)
+        return ("spec", "vars", name)
+
+
+class _Resolver:
+    """Resolves variables that name each other, each once, and none without bound."""
+
+    def __init__(self, raw: Mapping[str, Any], host: Mapping[str, Any]) -> None:
+        self._raw = raw
+        self._host = host
+        self._known: dict[str, Any] = {}
+        self._weights: dict[str, int] = {}
+        self._open: dict[str, int] = {}
+        """The variables that are being resolved, each with its weight so far."""
+
+    def variable(self, name: str) -> Any:
+        if name in self._known:
+            return self._known[name]
+        self._check(name)
+        self._open[name] = _weight(self._raw[name])
+        try:
+            value = references.resolved(self._raw[name], self._resolve)
+        finally:
+            self._weights[name] = self._open.pop(name)
+        self._known[name] = value
+        return value
+
+    def _check(self, name: str) -> None:
+        chain = list(self._open)
+        if name in chain:
+            ring = " → ".join((*chain[chain.index(name) :], name))
+            raise BadReference(f"variables name each other: {ring}", "give one of them a value")
+        if len(chain) >= MAX_CHAIN:
+            raise BadReference(f"a chain of more than {MAX_CHAIN} variables", "make it shorter")
+
+    def _resolve(self, reference: Reference) -> Any:
+        if reference.root == "host":
+            return references.look_up(reference, self._host)
+        name = reference.path[0]
+        if name not in self._raw:
+            return references.look_up(reference, self._raw)
+        value = self.variable(name)
+        self._grow(self._weights[name])
+        return references.look_up(reference, {name: value})
+
+    def _grow(self, weight: int) -> None:
+        # Variables that hold each other twice would double with every one of them.
+        user = next(reversed(self._open))
+        self._open[user] += weight
+        if self._open[user] > MAX_WEIGHT:
+            raise BadReference(f"`{user}` grows beyond {MAX_WEIGHT} characters", "make it smaller")
+
+
+def _weight(data: Any) -> int:
+    if isinstance(data, str):
+        return len(data) + 1
+    if isinstance(data, Mapping):
+        return 1 + sum(_weight(value) for value in data.values())
+    return 1 + sum(_weight(value) for value in data) if isinstance(data, list) else 1

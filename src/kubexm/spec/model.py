@@ -1,0 +1,339 @@
+"""What a pipeline file may say: a pipeline of modules, of tasks, of steps, as frozen data.
+
+No behaviour lives here: `planner` turns a `PipelineSpec` into a graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    model_serializer,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+
+from kubexm.plan.policy import FailureClass, OnFailure
+from kubexm.spec.fields import (
+    Condition,
+    Count,
+    Duration,
+    Entries,
+    Name,
+    OwnRole,
+    PositiveDuration,
+    Share,
+    Text,
+    VariableName,
+)
+from kubexm.step import registry
+
+API_VERSION = "kubexm.io/v1alpha1"
+# No file can hold a zero byte, so these keys are ours alone.
+KIND_KEY = "\0kind"
+PARAMS_KEY = "\0params"
+
+Link = Literal["per-host", "barrier", "parallel"]
+
+
+class Model(BaseModel):
+    """Frozen; unknown keys are refused; keys are written in camelCase."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=to_camel, ser_json_inf_nan="constants"
+    )
+
+
+class RetrySpec(Model):
+    """How often a unit is tried, and how long to wait in between."""
+
+    attempts: Annotated[StrictInt, Field(ge=1, le=1000)]
+    """How many times it is tried in all."""
+    delay: Duration = 1.0
+    """The wait before the next attempt."""
+    exponential_backoff: StrictBool = False
+    """Double the wait after every attempt."""
+    max_delay: Duration = 300.0
+    """The longest wait that doubling leads to."""
+    jitter: Annotated[StrictFloat, Field(ge=0, le=10)] = 0.0
+    """A random part added to each wait: `0.5` for up to half of it."""
+    retry_on: tuple[FailureClass, ...] = ("failed",)
+    """The classes of failure that are worth another attempt."""
+
+
+class LimitsSpec(Model):
+    """What a unit of a step needs free before it starts."""
+
+    max_concurrency_per_host: Count | None = None
+    """While it runs, at most so many units run on that host; `1` means alone."""
+    global_concurrency_limit: Count | None = None
+    """At most so many units of this step run at once, over all hosts."""
+    pools: tuple[Name, ...] = ()
+    """Names of the pools it takes a slot from."""
+
+
+class PoolSpec(Model):
+    """A named number of slots; `download: 4` is short for `download: {size: 4}`."""
+
+    size: Count
+    """How many units may hold a slot at once."""
+    scope: Literal["run", "host"] = "run"
+    """Whether the slots are shared by the whole run or each host has its own."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, data: Any) -> Any:
+        return {"size": data} if isinstance(data, int) else data
+
+
+class ToleranceSpec(Model):
+    """How many hosts of a step may fail, by class of failure, before what follows is held back."""
+
+    unreachable: Share | None = None
+    """Hosts that can't be reached; all of them unless it is said here."""
+    refused: Share | None = None
+    """Hosts on which a check or an assertion said no; none unless it is said here."""
+    failed: Share | None = None
+    """Hosts on which a step failed; none unless it is said here."""
+
+
+class GroupSpec(Model):
+    """Hosts of which a minimum must stay in the run."""
+
+    roles: Annotated[tuple[Name, ...], Field(min_length=1)]
+    """The roles whose hosts belong to the group."""
+    minimum: Count
+    """The run stops when fewer of them are left."""
+
+
+class AfterSpec(Model):
+    """One more edge from a sibling; a bare name is short for `{name: …}`."""
+
+    name: Name
+    """The step, task or module beside this one to wait for."""
+    scope: Literal["all", "host"] | None = None
+    """`all`: wait for every host of it. `host`: each host waits for itself alone.
+    Between steps `host` is the default, between tasks and between modules `all`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, data: Any) -> Any:
+        return {"name": data} if isinstance(data, str) else data
+
+
+class RollingSpec(Model):
+    """A few hosts at a time, the next ones only when these are through."""
+
+    batch: Count
+    """How many hosts go together."""
+
+
+class StepFields(Model):
+    """What steps and hooks have in common; one more key is the kind of the step."""
+
+    name: Name
+    """What the step is called in paths, logs and results."""
+    kind: StrictStr = Field(alias=KIND_KEY)
+    params: dict[str, Any] = Field(alias=PARAMS_KEY)
+    run_on_roles: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
+    """The roles whose hosts it runs on; `all` for every host, `control-node` for the machine
+    kubexm runs on. Inherited from the task, the module, the pipeline."""
+    run_on_one_of: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
+    """Run on one host of these roles: the first that is still in the run when it starts."""
+    when: Condition | None = None
+    """An expression decided for each unit; where it is false there is nothing to do."""
+    for_each: Entries | None = None
+    """A list, or a variable that holds one: the step once per entry, with `${item}`."""
+    retry: RetrySpec | None = None
+    """How often it is tried."""
+    limits: LimitsSpec | None = None
+    """How many units of it may run at once, and which pools they use."""
+    timeout: PositiveDuration | None = None
+    """The longest that one attempt may take."""
+    tolerance: ToleranceSpec | None = None
+    """How many of its hosts may fail."""
+    ignore_errors: StrictBool | None = None
+    """A failure is reported, and what follows goes on."""
+    tags: tuple[Name, ...] = ()
+    """Words to select it by."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_kind(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        kind = kind_key(data, cls)
+        if kind is None:
+            return data
+        given = data[kind]
+        rest = {key: value for key, value in data.items() if key != kind}
+        return {**rest, KIND_KEY: kind, PARAMS_KEY: {} if given is None else given}
+
+    @model_serializer(mode="wrap")
+    def _as_written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        data: dict[str, Any] = handler(self)
+        for key in ("kind", "params", KIND_KEY, PARAMS_KEY):
+            data.pop(key, None)
+        return {**data, self.kind: self.params}
+
+
+class HookSpec(StepFields):
+    """A step that runs at a moment of a pipeline, module, task or step."""
+
+    barrier: StrictBool = False
+    """Wait for all hosts of the scope, not for each host alone."""
+
+
+class HooksSpec(Model):
+    """Hooks by moment; a failure of a hook is a failure of its scope."""
+
+    pre: tuple[HookSpec, ...] = ()
+    """Before anything of the scope."""
+    post: tuple[HookSpec, ...] = ()
+    """After the scope, if it succeeded."""
+    on_failure: tuple[HookSpec, ...] = ()
+    """After the scope, if it failed."""
+    always: tuple[HookSpec, ...] = ()
+    """After the scope and its other hooks, in any case."""
+
+
+class StepSpec(StepFields):
+    """One step on some hosts."""
+
+    after: tuple[AfterSpec, ...] = ()
+    """Other steps of the task to wait for."""
+    hooks: HooksSpec = HooksSpec()
+    """Steps around this one."""
+
+
+class ScopeFields(Model):
+    """What pipelines, modules and tasks have in common; the nearest one that says it wins."""
+
+    run_on_roles: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
+    """The roles whose hosts everything inside runs on, unless it says otherwise."""
+    retry: RetrySpec | None = None
+    """How often each unit inside is tried."""
+    timeout: PositiveDuration | None = None
+    """The longest that one attempt of a unit inside may take."""
+    tolerance: ToleranceSpec | None = None
+    """How many hosts of each step inside may fail."""
+    ignore_errors: StrictBool | None = None
+    """Failures inside are reported, and what follows goes on."""
+    tags: tuple[Name, ...] = ()
+    """Words to select everything inside by."""
+    hooks: HooksSpec = HooksSpec()
+    """Steps at the moments of this scope."""
+    compensate: tuple[StepSpec, ...] = ()
+    """Steps that undo the whole scope in a rollback, in place of the undo of each unit."""
+
+
+class TaskSpec(ScopeFields):
+    """The steps of one component."""
+
+    name: Name
+    """What the task is called in paths."""
+    link: Link = "per-host"
+    """How its steps follow each other: each host for itself, all together, or not at all."""
+    after: tuple[AfterSpec, ...] = ()
+    """Other tasks of the module to wait for."""
+    rolling: RollingSpec | None = None
+    """Go through the hosts in batches."""
+    steps: Annotated[tuple[StepSpec, ...], Field(min_length=1)]
+    """The steps, in order."""
+
+
+class ModuleSpec(ScopeFields):
+    """The tasks of one area."""
+
+    name: Name
+    """What the module is called in paths."""
+    link: Link = "barrier"
+    """How its tasks follow each other: each host for itself, all together, or not at all."""
+    after: tuple[AfterSpec, ...] = ()
+    """Other modules to wait for."""
+    rolling: RollingSpec | None = None
+    """Go through the hosts in batches, all tasks for each batch."""
+    tasks: Annotated[tuple[TaskSpec, ...], Field(min_length=1)]
+    """The tasks, in order."""
+
+
+class HostSpec(Model):
+    """A machine."""
+
+    name: Name
+    """What it is called in paths, logs and results."""
+    address: Text | None = None
+    """Where it is reached; its name if nothing is said."""
+    connection: Literal["ssh", "local"] = "ssh"
+    """How it is reached; `local` is the machine kubexm runs on."""
+    roles: tuple[OwnRole, ...] = ()
+    """What it is for; `runOnRoles` chooses by these."""
+    labels: dict[str, StrictStr] = Field(default_factory=dict)
+    """Words about it for expressions: `host.labels.zone == 'a'`."""
+    vars: dict[VariableName, Any] = Field(default_factory=dict)
+    """Variables of this host; they win over those of the pipeline."""
+    sudo: StrictBool = False
+    """Run commands as root through sudo."""
+
+
+class PipelineBody(ScopeFields):
+    """The pipeline itself."""
+
+    hosts: tuple[HostSpec, ...] = ()
+    """The inventory; the control node is there without being named."""
+    vars: dict[VariableName, Any] = Field(default_factory=dict)
+    """Variables of all hosts, for `${vars.NAME}`; `--set NAME=VALUE` wins over them."""
+    pools: dict[Name, PoolSpec] = Field(default_factory=dict)
+    """Named slots that `limits.pools` of a step refers to."""
+    groups: dict[Name, GroupSpec] = Field(default_factory=dict)
+    """Hosts of which a minimum must stay in the run."""
+    on_failure: OnFailure = "isolate"
+    """What a failure leads to: skip what depends on it, start nothing new, or undo the run."""
+    link: Link = "barrier"
+    """How the modules follow each other: each host for itself, all together, or not at all."""
+    modules: Annotated[tuple[ModuleSpec, ...], Field(min_length=1)]
+    """The modules, in order."""
+    simulate: dict[str, Any] = Field(default_factory=dict)
+    """How simulated hosts behave under `--simulate`; has no effect otherwise."""
+
+
+class Metadata(Model):
+    """What the pipeline is called."""
+
+    name: Name
+    """The name of the pipeline: the first word of all paths, and what the run lock is held for."""
+
+
+class PipelineSpec(Model):
+    """A pipeline file."""
+
+    api_version: Literal["kubexm.io/v1alpha1"]
+    """The version of this format."""
+    kind: Literal["Pipeline"]
+    """What the file describes."""
+    metadata: Metadata
+    """What the pipeline is called."""
+    spec: PipelineBody
+    """The pipeline itself."""
+
+
+def kind_key(data: Mapping[str, Any], model: type[Model] = StepSpec) -> str | None:
+    """The key of a written step that says its kind; the first known one, if there are more."""
+    kinds = registry.kinds()
+    written = {field.alias for field in model.model_fields.values()}
+    return next((key for key in data if key in kinds and key not in written), None)
+
+
+def as_data(spec: Model) -> dict[str, Any]:
+    """The model as a file would say it, without what is the default."""
+    data: dict[str, Any] = spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    return data

@@ -1,0 +1,71 @@
+"""Variables from the command line: `--set app.port=8080` wins over what the file says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kubexm.errors import InvalidInput, InvalidPipeline
+from kubexm.spec import scalars, source
+
+_PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """A variable, or a part of one, and the value it shall have."""
+
+    path: tuple[str, ...]
+    value: Any
+
+    def __str__(self) -> str:
+        return f"--set {'.'.join(self.path)}"
+
+
+def parse_overrides(texts: Iterable[str]) -> tuple[Override, ...]:
+    """What `--set` was given; a value is read as in a file, and text needs no quotes."""
+    return tuple(_override(text) for text in texts)
+
+
+def _override(text: str) -> Override:
+    name, separator, value = text.partition("=")
+    if not separator or not _PATH.fullmatch(name):
+        raise InvalidInput(
+            f"`--set {text}` sets nothing",
+            hint="write `--set NAME=VALUE`, or `--set NAME.PART=VALUE` for a part of a variable",
+        )
+    return Override(tuple(name.split(".")), _value(value, name))
+
+
+def _value(text: str, name: str) -> Any:
+    if text[:1] in tuple("[{\"'"):
+        try:
+            return source.parse(text, f"--set {name}").data
+        except InvalidPipeline as error:
+            reason = error.problems[0].message if error.problems else error.message
+            raise InvalidInput(f"`--set {name}`: {reason}", hint="check the brackets") from error
+    try:
+        return scalars.resolve(text) if text else ""
+    except scalars.Ambiguous:
+        return text
+
+
+def applied(variables: Mapping[str, Any], overrides: Iterable[Override]) -> dict[str, Any]:
+    """The variables with these parts replaced."""
+    changed = dict(variables)
+    for override in overrides:
+        _set(changed, override)
+    return changed
+
+
+def _set(variables: dict[str, Any], override: Override) -> None:
+    here = variables
+    for name in override.path[:-1]:
+        inner = here.get(name, {})
+        if not isinstance(inner, Mapping):
+            raise InvalidInput(f"`{override}`: `{name}` is no mapping, so it has no parts")
+        here[name] = dict(inner)
+        here = here[name]
+    here[override.path[-1]] = override.value

@@ -1,0 +1,317 @@
+"""From a pipeline file to an execution graph, by the same algebra that code uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import msgspec
+from pydantic.alias_generators import to_camel
+
+from kubexm.common.nearest import did_you_mean
+from kubexm.common.roles import CONTROL_NODE
+from kubexm.errors import InvalidGraph, InvalidPipeline, Problem
+from kubexm.plan import (
+    ExecutionFragment,
+    ExecutionGraph,
+    HookFragment,
+    HostGroup,
+    Pool,
+    build,
+    node,
+    one_of,
+    rolling,
+    scope,
+)
+from kubexm.plan.scope import Moment
+from kubexm.sim.settings import WorldSettings
+from kubexm.spec import inventory, linking, problems
+from kubexm.spec.fields import Finding
+from kubexm.spec.files import ExternalFiles
+from kubexm.spec.inventory import InventoryHost
+from kubexm.spec.linking import Sibling
+from kubexm.spec.model import (
+    HookSpec,
+    HooksSpec,
+    Link,
+    ModuleSpec,
+    RollingSpec,
+    ScopeFields,
+    StepFields,
+    StepSpec,
+    TaskSpec,
+)
+from kubexm.spec.overrides import Override
+from kubexm.spec.pipeline import Pipeline
+from kubexm.spec.settings import Settings, constraints
+from kubexm.spec.source import DataPath
+from kubexm.spec.steps import PlannedStep, StepPlanner
+
+_MOMENTS: tuple[tuple[str, Moment], ...] = (
+    ("pre", "pre"),
+    ("post", "post"),
+    ("on_failure", "on-failure"),
+    ("always", "always"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPipeline:
+    """What a pipeline comes to: the graph, the hosts it runs on, and what is worth saying."""
+
+    graph: ExecutionGraph
+    hosts: tuple[InventoryHost, ...]
+    """All hosts, the control node first; their variables are final."""
+    world: WorldSettings
+    """How simulated hosts behave."""
+    warnings: tuple[Problem, ...] = ()
+
+
+def plan(pipeline: Pipeline, overrides: Sequence[Override] = ()) -> PlannedPipeline:
+    """Plan a pipeline; `InvalidPipeline` with every problem if it can't be."""
+    return _Planner(pipeline, overrides).planned()
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where the planner is: a path in the file, the settings there, the hosts that roll."""
+
+    path: DataPath
+    settings: Settings
+    rolling: frozenset[str] | None = None
+    """All hosts of the scope that goes in batches."""
+    batch: frozenset[str] | None = None
+    """Those of them that are planned now."""
+
+    def inside(self, spec: ScopeFields | StepFields, *path: str | int) -> _Place:
+        """The place of a part of this scope."""
+        return replace(self, path=(*self.path, *path), settings=self.settings.within(spec))
+
+
+Body = Callable[[_Place], ExecutionFragment | None]
+
+
+class _Planner:
+    """Walks a file once and collects what is wrong and what is worth saying."""
+
+    def __init__(self, pipeline: Pipeline, overrides: Sequence[Override]) -> None:
+        self._pipeline = pipeline
+        self._document = pipeline.document
+        self._body = pipeline.spec.spec
+        self._overrides = overrides
+        self._inventory, self._findings = inventory.build(self._body, overrides)
+        self._files = ExternalFiles(self._document.directory)
+        variables = self._inventory.hosts[CONTROL_NODE].vars
+        self._steps = StepPlanner(self._inventory, variables, self._files)
+        self._warnings: list[Finding] = []
+        self._origin: dict[int, DataPath] = {}
+
+    def planned(self) -> PlannedPipeline:
+        body, name = self._body, self._pipeline.name
+        root = _Place(("spec",), Settings().within(body))
+        whole = self._scope(name, body, root, self._modules)
+        groups = tuple(self._groups())
+        self._refuse([*self._findings, *self._steps.findings], self._unknown_overrides())
+        graph = self._graph(name, whole or ExecutionFragment(), groups)
+        return PlannedPipeline(
+            graph,
+            tuple(self._inventory.hosts.values()),
+            msgspec.convert(body.simulate, WorldSettings),
+            tuple(self._said(graph)),
+        )
+
+    def _refuse(self, findings: Sequence[Finding], more: Iterable[Problem]) -> None:
+        found = [*more, *problems.placed(findings, self._document)]
+        if found:
+            raise InvalidPipeline(f"`{self._document.file}` can't be planned", problems=found)
+
+    def _unknown_overrides(self) -> Iterator[Problem]:
+        known = {*self._body.vars, *(name for host in self._body.hosts for name in host.vars)}
+        for override in self._overrides:
+            name = override.path[0]
+            if name not in known | self._steps.variables:
+                message = f"the pipeline has no variable `{name}`"
+                yield Problem(message, str(override), did_you_mean(name, known))
+
+    def _modules(self, place: _Place) -> ExecutionFragment | None:
+        siblings = [
+            Sibling(module.name, self._module(module, place, number), module.after)
+            for number, module in enumerate(self._body.modules)
+        ]
+        return self._linked(siblings, self._body.link, (*place.path, "modules"))
+
+    def _module(self, module: ModuleSpec, place: _Place, number: int) -> ExecutionFragment | None:
+        inner = place.inside(module, "modules", number)
+        tasks = partial(self._tasks, module)
+        return self._scope(module.name, module, inner, tasks, module.rolling)
+
+    def _tasks(self, module: ModuleSpec, place: _Place) -> ExecutionFragment | None:
+        siblings = [
+            Sibling(task.name, self._task(task, place, number), task.after)
+            for number, task in enumerate(module.tasks)
+        ]
+        return self._linked(siblings, module.link, (*place.path, "tasks"))
+
+    def _task(self, task: TaskSpec, place: _Place, number: int) -> ExecutionFragment | None:
+        inner = place.inside(task, "tasks", number)
+        steps = partial(self._listed, task.steps, key="steps", link=task.link)
+        return self._scope(task.name, task, inner, steps, task.rolling)
+
+    def _listed(
+        self, steps: Sequence[StepSpec], place: _Place, *, key: str, link: Link
+    ) -> ExecutionFragment | None:
+        siblings = [
+            Sibling(step.name, self._step(step, place.inside(step, key, number), link), step.after)
+            for number, step in enumerate(steps)
+        ]
+        return self._linked(siblings, link, (*place.path, key), same_host=True)
+
+    def _linked(
+        self, siblings: Sequence[Sibling], link: Link, path: DataPath, *, same_host: bool = False
+    ) -> ExecutionFragment | None:
+        ring = list(linking.cycles(siblings, link))
+        self._findings.extend(finding.under(*path) for finding in ring)
+        if ring:
+            return None
+        if link == "per-host":
+            self._warnings.extend(finding.under(*path) for finding in linking.strangers(siblings))
+        return linking.linked(siblings, link, same_host=same_host)
+
+    def _scope(
+        self,
+        name: str,
+        spec: ScopeFields,
+        place: _Place,
+        body: Body,
+        batches: RollingSpec | None = None,
+    ) -> ExecutionFragment | None:
+        self._known_roles(spec, place)
+        whole = body(place) if batches is None else self._rolling(batches, place, body)
+        return scope(
+            name,
+            whole,
+            hooks=list(self._hooks(spec.hooks, place)),
+            compensate=self._listed(spec.compensate, place, key="compensate", link="per-host"),
+        )
+
+    def _rolling(self, spec: RollingSpec, place: _Place, body: Body) -> ExecutionFragment:
+        hosts = self._hosts(place.settings.roles, place)
+        rolls = replace(place, rolling=frozenset(hosts))
+        return rolling(hosts, spec.batch, lambda some: body(replace(rolls, batch=frozenset(some))))
+
+    def _hooks(self, hooks: HooksSpec, place: _Place) -> Iterator[HookFragment]:
+        for attribute, moment in _MOMENTS:
+            listed: tuple[HookSpec, ...] = getattr(hooks, attribute)
+            for number, hook in enumerate(listed):
+                inner = place.inside(hook, "hooks", to_camel(attribute), number)
+                if (fragment := self._step(hook, inner, "per-host")) is not None:
+                    yield HookFragment(moment, fragment, hook.barrier)
+
+    def _step(self, step: StepFields, place: _Place, link: Link) -> ExecutionFragment | None:
+        self._known_roles(step, place)
+        hosts = self._hosts(step.run_on_one_of or place.settings.roles, place)
+        self._rolls_along(step, place)
+        entries = self._steps.planned(step, place.path)
+        if not hosts:
+            return None
+        for entry in entries:
+            self._steps.check(entry, hosts)
+        nodes = [self._node(entry, step, place, hosts) for entry in entries]
+        return linking.sequence(nodes, link)
+
+    def _node(
+        self, entry: PlannedStep, step: StepFields, place: _Place, hosts: tuple[str, ...]
+    ) -> ExecutionFragment | None:
+        self._origin[id(entry.spec)] = entry.path
+        settings = place.settings
+        single = node(
+            "",
+            entry.spec,
+            on=one_of(hosts) if step.run_on_one_of else hosts,
+            title=entry.label,
+            retry=settings.retry,
+            limits=constraints(step.limits),
+            timeout=settings.timeout,
+            tolerance=settings.tolerance,
+            when=entry.when,
+            ignore_errors=settings.ignore_errors,
+            tags=settings.tags,
+        )
+        hooks = list(self._hooks(step.hooks, place)) if isinstance(step, StepSpec) else []
+        return scope(entry.label, single, hooks=hooks)
+
+    def _hosts(self, roles: tuple[str, ...], place: _Place) -> tuple[str, ...]:
+        names = self._inventory.names(roles)
+        if place.batch is None:
+            return names
+        return tuple(name for name in names if name in place.batch)
+
+    def _known_roles(self, spec: ScopeFields | StepFields, place: _Place) -> None:
+        known = self._inventory.roles
+        asked = [("runOnRoles", spec.run_on_roles or ())]
+        if isinstance(spec, StepFields):
+            asked.append(("runOnOneOf", spec.run_on_one_of or ()))
+        for key, roles in asked:
+            for number, role in enumerate(roles):
+                if role not in known:
+                    message = f"no host has the role `{role}`"
+                    finding = Finding((key, number), message, did_you_mean(role, known))
+                    self._warnings.append(finding.under(*place.path))
+
+    def _rolls_along(self, step: StepFields, place: _Place) -> None:
+        if place.rolling is None:
+            return
+        if step.run_on_one_of:
+            message, hint = "`runOnOneOf` inside of `rolling`", "put it into a task of its own"
+            self._findings.append(Finding((*place.path, "runOnOneOf"), message, hint, at_key=True))
+        elif not place.rolling.issuperset(self._inventory.names(place.settings.roles)):
+            message = "runs on hosts that are not among those that roll"
+            hint = "put it into a task of its own, before or after the rolling one"
+            self._findings.append(Finding((*place.path, "runOnRoles"), message, hint))
+
+    def _groups(self) -> Iterator[HostGroup]:
+        for name, group in self._body.groups.items():
+            hosts = self._inventory.names(group.roles)
+            if group.minimum > len(hosts):
+                message = f"wants {group.minimum} hosts, and only {len(hosts)} have these roles"
+                path = ("spec", "groups", name, "minimum")
+                self._findings.append(Finding(path, message, "lower it or add hosts"))
+            yield HostGroup(name, hosts, group.minimum)
+
+    def _graph(
+        self, name: str, whole: ExecutionFragment, groups: tuple[HostGroup, ...]
+    ) -> ExecutionGraph:
+        try:
+            return build(
+                name,
+                whole.nodes,
+                joins=whole.joins,
+                hosts=tuple(self._inventory.hosts),
+                groups=groups,
+                pools={key: Pool(pool.size, pool.scope) for key, pool in self._body.pools.items()},
+                on_failure=self._body.on_failure,
+                digests={**self._steps.digests, **self._files.digests},
+                compensations=whole.compensations,
+            )
+        except InvalidGraph as error:
+            found = [self._written(problem, whole) for problem in error.problems]
+            raise InvalidPipeline(
+                f"`{self._document.file}` can't be planned",
+                problems=found or [Problem(error.message, hint=error.hint)],
+            ) from error
+
+    def _written(self, problem: Problem, whole: ExecutionFragment) -> Problem:
+        """A problem of the graph at the step that the node comes from."""
+        undone = (item for part in whole.compensations for item in part.nodes)
+        for item in (*whole.nodes, *undone):
+            if item.id == problem.where:
+                mark = self._document.at(self._origin[id(item.step)])
+                return Problem(f"{item.id}: {problem.message}", str(mark), problem.hint)
+        return problem
+
+    def _said(self, graph: ExecutionGraph) -> Iterator[Problem]:
+        yield from problems.placed(self._warnings, self._document)
+        if not graph.nodes:
+            hint = f"add hosts with the roles it names, or run it on `{CONTROL_NODE}`"
+            yield Problem("nothing to do: no step has a host to run on", hint=hint)

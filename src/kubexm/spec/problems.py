@@ -1,0 +1,173 @@
+"""Errors of validation in the words of the file: place, path, found, wanted, remedy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from types import NoneType
+from typing import Any, get_args
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from kubexm.common.marks import SourceMark
+from kubexm.common.nearest import did_you_mean, nearest
+from kubexm.errors import Problem
+from kubexm.spec.fields import Finding, shown
+from kubexm.spec.model import KIND_KEY, PARAMS_KEY, Model, PipelineSpec, StepFields, kind_key
+from kubexm.spec.source import DataPath, Document
+from kubexm.step import registry
+
+_WANTED = {
+    "string_type": ("text", "put it in quotes"),
+    "int_type": ("a whole number", "write a number, without quotes"),
+    "float_type": ("a number", "write a number, without quotes"),
+    "bool_type": ("`true` or `false`", "write it without quotes"),
+    "dict_type": ("a mapping", "write `key: value` pairs"),
+    "model_type": ("a mapping", "write `key: value` pairs"),
+    "list_type": ("a list", "write `[a, b]`, or one `- entry` per line"),
+    "tuple_type": ("a list", "write `[a, b]`, or one `- entry` per line"),
+}
+_BOUNDS = {
+    "greater_than_equal": ("ge", "at least", "raise it"),
+    "less_than_equal": ("le", "at most", "lower it"),
+}
+_QUOTED = re.compile(r"'([^']*)'")
+
+
+def written_path(path: Sequence[str | int]) -> str:
+    """A path as people write it: `spec.modules[0].name`."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".")
+
+
+def placed(findings: Iterable[Finding], document: Document) -> list[Problem]:
+    """Findings with their places, each once, in the order of the file."""
+    marked = {(_mark(finding, document), finding) for finding in findings}
+    ordered = sorted(marked, key=lambda pair: (pair[0].line, pair[0].column, pair[1].message))
+    return [
+        Problem(_with_path(finding.path, finding.message), str(mark), finding.hint)
+        for mark, finding in ordered
+    ]
+
+
+def of_validation(error: ValidationError, data: Any) -> list[Finding]:
+    """Every error of validation as a finding in this data."""
+    details = error.errors(include_url=False)
+    misspelt = {
+        item["loc"][:-1]
+        for item in details
+        if item["type"] == "extra_forbidden" and item["loc"][-1] not in registry.kinds()
+    }
+    return [_finding(item, data) for item in details if not _follows(item, misspelt)]
+
+
+def _follows(item: ErrorDetails, misspelt: set[DataPath]) -> bool:
+    """Whether an error only repeats what another one says better."""
+    kind, loc = item["type"], item["loc"]
+    if kind == "too_short":
+        # Entries that are wrong themselves are not counted as entries.
+        return bool(item["input"])
+    if kind != "missing":
+        return False
+    return loc[-1] == PARAMS_KEY or (loc[-1] == KIND_KEY and loc[:-1] in misspelt)
+
+
+def _mark(finding: Finding, document: Document) -> SourceMark:
+    return document.key_at(finding.path) if finding.at_key else document.at(finding.path)
+
+
+def _with_path(path: DataPath, message: str) -> str:
+    return f"{written_path(path)}: {message}" if path else message
+
+
+def _finding(item: ErrorDetails, data: Any) -> Finding:
+    kind, path, value = item["type"], item["loc"], item["input"]
+    context = item.get("ctx", {})
+    if path[-1:] == ("[key]",):
+        return replace(_finding({**item, "loc": path[:-1]}, data), at_key=True)
+    if kind == "kubexm":
+        return Finding(path, context["message"], context["hint"])
+    if kind == "missing":
+        return _missing(path)
+    if kind == "extra_forbidden":
+        return _unknown_key(path, data)
+    if path[-1:] == (PARAMS_KEY,):
+        path = (*path[:-1], _kind_at(path[:-1], data))
+    return Finding(path, *_found_and_wanted(item, value, context))
+
+
+def _missing(path: DataPath) -> Finding:
+    if path[-1] == KIND_KEY:
+        return Finding(path[:-1], "no kind of step", did_you_mean("", registry.kinds()))
+    return Finding(path[:-1], f"`{path[-1]}` is missing", f"add `{path[-1]}: …`")
+
+
+def _unknown_key(path: DataPath, data: Any) -> Finding:
+    key = str(path[-1])
+    model = _model_at(path[:-1])
+    known = [
+        str(field.alias) for field in model.model_fields.values() if "\0" not in str(field.alias)
+    ]
+    if issubclass(model, StepFields):
+        if key in registry.kinds():
+            first = _kind_at(path[:-1], data)
+            return Finding(path, f"both `{first}` and `{key}`", "make two steps of it", at_key=True)
+        known.extend(registry.kinds())
+    return Finding(path, f"unknown key `{key}`", did_you_mean(key, known), at_key=True)
+
+
+def _found_and_wanted(item: ErrorDetails, value: Any, context: dict[str, Any]) -> tuple[str, str]:
+    kind = item["type"]
+    if kind == "literal_error":
+        return _not_one_of(value, _QUOTED.findall(context["expected"]))
+    if kind in _BOUNDS:
+        key, words, hint = _BOUNDS[kind]
+        return f"found {shown(value)}, wanted {words} {context[key]}", hint
+    if kind in ("too_short", "string_too_short"):
+        return (
+            f"found an empty {'list' if kind == 'too_short' else 'text'}",
+            "fill it or leave it out",
+        )
+    wanted, hint = _WANTED.get(kind, (item["msg"].lower(), "see the pipeline file reference"))
+    return f"found {shown(value)}, wanted {wanted}", hint
+
+
+def _not_one_of(value: Any, words: list[str]) -> tuple[str, str]:
+    wanted = " or ".join(f"`{word}`" for word in words)
+    match = nearest(value, words) if isinstance(value, str) else None
+    hint = f"did you mean `{match}`?" if match else f"write {wanted}"
+    return f"found {shown(value)}, wanted {wanted}", hint
+
+
+def _kind_at(path: DataPath, data: Any) -> str:
+    for part in path:
+        data = data[part]
+    return kind_key(data) or ""
+
+
+def _model_at(path: DataPath) -> type[Model]:
+    """The model that describes the mapping at this path."""
+    here: Any = PipelineSpec
+    for part in path:
+        if isinstance(part, str) and isinstance(here, type) and issubclass(here, Model):
+            fields = here.model_fields.values()
+            here = next(field.annotation for field in fields if field.alias == part)
+        else:
+            # An index of a list, or a key of a mapping: the last argument is what it holds.
+            here = next(arg for arg in reversed(get_args(here)) if arg is not Ellipsis)
+        here = _bare(here)
+    return here  # type: ignore[no-any-return]  # only models have keys to be unknown
+
+
+def _bare(annotation: Any) -> Any:
+    """The annotation without `| None` and without what is annotated to it."""
+    while True:
+        arguments = get_args(annotation)
+        if NoneType in arguments:
+            annotation = next(argument for argument in arguments if argument is not NoneType)
+        elif hasattr(annotation, "__metadata__"):
+            annotation = arguments[0]
+        else:
+            return annotation

@@ -1,0 +1,332 @@
+"""Reference pages for pipeline files and steps, written from the models themselves.
+
+`python -m kubexm.spec.reference docs/reference` writes both.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+from msgspec import inspect as types
+
+from kubexm.sim.settings import WorldSettings
+from kubexm.spec import model, references, shapes
+from kubexm.spec.docstrings import class_text, field_texts
+from kubexm.spec.files import SOURCE, TARGETS
+from kubexm.spec.model import Model
+from kubexm.spec.parameters import Parameter, as_written, parameters_of
+from kubexm.step import registry
+from kubexm.step.contract import Expander, Minter, Reader, Step
+
+_NOTE = "<!-- Written by `python -m kubexm.spec.reference docs/reference`; edit the sources. -->"
+_MODELS: tuple[type[Model], ...] = (
+    model.PipelineSpec,
+    model.Metadata,
+    model.PipelineBody,
+    model.HostSpec,
+    model.ModuleSpec,
+    model.TaskSpec,
+    model.StepSpec,
+    model.HooksSpec,
+    model.HookSpec,
+    model.RetrySpec,
+    model.LimitsSpec,
+    model.ToleranceSpec,
+    model.AfterSpec,
+    model.RollingSpec,
+    model.PoolSpec,
+    model.GroupSpec,
+)
+_WORDS = {
+    "StrictStr": "text",
+    "Text": "text",
+    "str": "text",
+    "StrictInt": "whole number",
+    "StrictFloat": "number",
+    "StrictBool": "`true` or `false`",
+    "Name": "name",
+    "OwnRole": "name",
+    "VariableName": "name",
+    "Count": "whole number from 1",
+    "Duration": "duration",
+    "PositiveDuration": "duration",
+    "Share": "number or percentage",
+    "Condition": "expression",
+    "Entries": "list, or `${vars.NAME}`",
+    "Any": "any value",
+}
+_OPENING = """# Pipeline file
+
+A pipeline is one YAML or JSON document, read as YAML 1.2: `no`, `on` and `22:22` are text, a key
+stands once, tags and merge keys are refused.
+All problems of a file are reported at once, each with its line and column.
+
+```yaml
+apiVersion: kubexm.io/v1alpha1
+kind: Pipeline
+metadata:
+  name: hello
+spec:
+  hosts:
+    - name: web1
+      roles: [web]
+  modules:
+    - name: greet
+      tasks:
+        - name: message
+          runOnRoles: [web]
+          steps:
+            - name: motd
+              file: {path: /etc/motd, content: "hello from ${host.name}\\n"}
+```
+
+Every step has one key that says its kind, here `file`; the [steps](steps.md) page has them all.
+
+## Words used below
+
+- *name*: letters, digits, `.`, `_` and `-`, with a letter or digit at both ends.
+- *duration*: seconds as a number, or text such as `250ms`, `30s`, `5m`, `1h30m`, `2d`.
+- *number or percentage*: a number of hosts such as `2`, or a share of them such as `20%`.
+- *expression*: see [Expressions](#expressions).
+"""
+_SIMULATION = """## Simulation
+
+With `--simulate` no host is touched: each one is simulated, as `simulate` says.
+Times are seconds.
+"""
+_CLOSING = """## References
+
+Parameters of steps may hold references.
+A text that is one reference becomes the value itself, with its type; inside of a longer text the
+value is written out.
+`$${` stands for a literal `${`.
+
+| reference | what it names | known |
+|---|---|---|
+| `${vars.NAME}` | a variable of the pipeline, the host or `--set` | when planning |
+| `${host.name}` | the host; also `address`, `roles` and `labels.NAME` | when planning |
+| `${item}`, `${item.NAME}` | the entry of `forEach` | when planning |
+| `${facts.NAME}` | what the host tells of itself | when it runs |
+| `${values.NAME}` | what a `value` or `mint` step before has left | when it runs |
+
+Facts are `os.id`, `os.version`, `os.name`, `os.like`, `kernel`, `arch`, `cpus`, `memory_mib`,
+`hostname`, `addresses`, `machine_id` and `boot_id`; one that a host does not tell is missing.
+Parts of mappings and lists are named with dots: `${vars.app.ports.0}`.
+A variable may hold references to other variables and to the host.
+Variables of a host win over those of the pipeline, and `--set NAME=VALUE` wins over both;
+`--set app.port=80` sets a part of a variable.
+A reference to a value makes the step wait for it: a step that leaves the value must come before.
+
+## Expressions
+
+`when` is one expression, decided for each unit; where it is false the step has nothing to do.
+It may use `vars`, `facts`, `values`, `host` and, under `forEach`, `item`; text and numbers, lists,
+`true`, `false` and `null`; `==`, `!=`, `<`, `<=`, `>`, `>=`, `in`, `not in`, `and`, `or`, `not`;
+`len(x)`, `defined(x)`, `x.startswith('…')`, `x.endswith('…')`, `x.lower()`, `x.upper()`.
+Names that are no plain words are written in brackets: `vars['my-app']`.
+The result must be true or false: `vars.count > 0`, not `vars.count`.
+
+```yaml
+when: facts.os.id == 'debian' and host.name not in vars.excluded
+```
+
+In an `assert` step, `that` is such an expression too.
+
+## Secrets
+
+A password, token or private key that is written out is refused, in variables and parameters alike.
+Write where to find it: `env://NAME` for an environment variable of the machine kubexm runs on,
+`file:///PATH` for a file there.
+`--allow-literal-secrets` switches the check off.
+
+## Files beside the pipeline
+
+Where a step takes a `source`, the path starts beside the pipeline file.
+The file is read when planning; its content is part of the graph.
+"""
+
+
+def render_pipeline_reference() -> str:
+    """The page about pipeline files."""
+    sections = (_section(cls) for cls in _MODELS)
+    return "\n".join([_NOTE, "", _OPENING, *sections, _SIMULATION, *_worlds(), _CLOSING])
+
+
+def render_steps_reference() -> str:
+    """The page about kinds of steps."""
+    kinds = sorted(registry.kinds().items())
+    listed = ", ".join(f"[`{kind}`](#{kind})" for kind, _ in kinds)
+    opening = (
+        "# Steps\n\nA step is the smallest change to one host, and says what is true afterwards.\n"
+        "In a [pipeline file](pipeline-file.md) its kind is a key of the step, its parameters are"
+        " the mapping under that key.\n"
+        f"\nKinds: {listed}.\n"
+    )
+    return "\n".join([_NOTE, "", opening, *(_step(kind, cls) for kind, cls in kinds)])
+
+
+def _worlds() -> Iterator[str]:
+    """What `simulate` may hold: its settings, and every type that these hold."""
+    seen: dict[str, types.StructType] = {}
+    _collect(shapes.shape(WorldSettings), seen)
+    for name, kind in seen.items():
+        texts = field_texts(kind.cls)
+        rows = [_struct_row(field, texts) for field in kind.fields]
+        if kind.tag is not None:
+            rows.insert(0, (f"`{kind.tag_field}`", f"`{kind.tag}`", "**required**", ""))
+        yield "\n".join([f"### {name}", "", class_text(kind.cls), "", *_table(rows), ""])
+
+
+def _collect(kind: types.Type, seen: dict[str, types.StructType]) -> None:
+    if isinstance(kind, types.StructType) and kind.cls.__name__ not in seen:
+        seen[kind.cls.__name__] = kind
+        for field in kind.fields:
+            _collect(field.type, seen)
+    for choice in shapes.alternatives(kind):
+        for inner in (choice if choice is not kind else None, *_held(choice)):
+            if inner is not None:
+                _collect(inner, seen)
+
+
+def _held(kind: types.Type) -> Iterator[types.Type]:
+    for attribute in ("item_type", "value_type"):
+        if isinstance(inner := getattr(kind, attribute, None), types.Type):
+            yield inner
+
+
+def _struct_row(field: types.Field, texts: Mapping[str, str]) -> tuple[str, str, str, str]:
+    default = "**required**" if field.required else _default(_struct_default(field))
+    text = texts.get(field.name, "")
+    return f"`{field.encode_name}`", _linked(field.type), default, text
+
+
+def _struct_default(field: types.Field) -> Any:
+    return None if field.default is msgspec.NODEFAULT else field.default
+
+
+def _linked(kind: types.Type) -> str:
+    """A shape in words, with links to the types that have a section."""
+    names = [
+        f"[{found.cls.__name__}](#{found.cls.__name__.lower()})"
+        for found in (kind, *shapes.alternatives(kind), *_held(kind))
+        if isinstance(found, types.StructType)
+    ]
+    if not names:
+        return shapes.described(kind)
+    words = " or ".join(dict.fromkeys(names))
+    if isinstance(kind, types.DictType):
+        return f"mapping of names to {words}"
+    return f"list of {words}" if isinstance(kind, types.VarTupleType) else words
+
+
+def _section(cls: type[Model]) -> str:
+    title = cls.__name__
+    lines = [f"## {title}", "", class_text(cls), ""]
+    if issubclass(cls, model.StepFields):
+        lines[2] += " One more key is its [kind](steps.md)."
+    return "\n".join([*lines, *_table(_rows(cls)), ""])
+
+
+def _rows(cls: type[Model]) -> Iterator[tuple[str, str, str, str]]:
+    texts = field_texts(cls)
+    for name, field in cls.model_fields.items():
+        if "\0" in str(field.alias):
+            continue
+        default = (
+            "**required**"
+            if field.is_required()
+            else _default(field.get_default(call_default_factory=True))
+        )
+        yield f"`{field.alias}`", _type(cls, name), default, texts.get(name, "")
+
+
+def _type(cls: type[Model], name: str) -> str:
+    annotations = (inspect.get_annotations(base) for base in cls.__mro__)
+    written = next(known[name] for known in annotations if name in known)
+    return _words(ast.parse(written, mode="eval").body)
+
+
+def _words(node: ast.expr) -> str:
+    """An annotation in words."""
+    match node:
+        case ast.Name(id=name):
+            return _named(name)
+        case ast.BinOp(left=left, right=ast.Constant(value=None)):
+            return _words(left)
+        case ast.Subscript(value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[inner, *_])):
+            return _words(inner)
+        case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=[inner, _])):
+            return f"list of {_words(inner)}"
+        case ast.Subscript(value=ast.Name(id="dict"), slice=ast.Tuple(elts=[_, inner])):
+            return f"mapping of names to {_words(inner)}"
+        case ast.Subscript(value=ast.Name(id="Literal"), slice=inner):
+            words = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+            return " or ".join(f"`{ast.literal_eval(word)}`" for word in words)
+    raise TypeError(f"no words for {ast.unparse(node)}")
+
+
+def _named(name: str) -> str:
+    if name in _WORDS:
+        return _WORDS[name]
+    found = getattr(model, name)
+    if isinstance(found, type):
+        return f"[{name}](#{name.lower()})"
+    return " or ".join(f"`{word}`" for word in get_args(found))
+
+
+def _default(value: Any) -> str:
+    if value in (None, "", (), {}) or isinstance(value, Model | msgspec.Struct):
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        return f"`{value:g}`"
+    return f"`{references.written(value)}`"
+
+
+def _step(kind: str, cls: type[Step]) -> str:
+    lines = [f"## {kind}", "", as_written(kind, class_text(cls)), *_nature(cls), ""]
+    known = dict(parameters_of(kind))
+    rows = [_parameter(name, parameter, cls) for name, parameter in known.items()]
+    if kind in TARGETS:
+        text = f"A file beside the pipeline file, in place of `{TARGETS[kind].text}`."
+        rows.append((f"`{SOURCE}`", "text", "", text))
+    return "\n".join([*lines, *(_table(rows) if rows else ["It has no parameters."]), ""])
+
+
+def _nature(cls: type[Step]) -> Iterator[str]:
+    if issubclass(cls, Reader):
+        yield "\nIt changes nothing, runs every time, in a dry run too, and leaves a value."
+    if issubclass(cls, Minter):
+        yield "\nIt runs only when a step that needs its value has something to do."
+    if issubclass(cls, Expander):
+        yield "\nIt changes nothing and adds steps to the running graph."
+
+
+def _parameter(name: str, parameter: Parameter, cls: type[Step]) -> tuple[str, str, str, str]:
+    default = "**required**" if parameter.required else _default(parameter.default)
+    text = field_texts(cls).get(parameter.field, "")
+    return f"`{name}`", shapes.described(parameter.shape), default, as_written(cls.kind, text)
+
+
+def _table(rows: Iterable[tuple[str, str, str, str]]) -> Iterator[str]:
+    yield "| key | value | default | |"
+    yield "|---|---|---|---|"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
+
+
+def main(directory: Path) -> None:
+    """Write both pages into a directory."""
+    directory.mkdir(parents=True, exist_ok=True)
+    pages = {"pipeline-file.md": render_pipeline_reference(), "steps.md": render_steps_reference()}
+    for name, text in pages.items():
+        (directory / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

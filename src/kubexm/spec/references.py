@@ -1,0 +1,252 @@
+"""References in parameters: `${vars.x}`, `${facts.x.y}`, `${values.x}`, `${host.x}`, `${item}`.
+
+A text that is one reference becomes the value itself; inside a longer text a value is written
+out. `$${` stands for `${`.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kubexm.common.nearest import did_you_mean
+from kubexm.spec.source import DataPath
+
+ROOTS = ("vars", "facts", "values", "host", "item")
+MAX_TEXT = 16 * 1024 * 1024
+HOST_FIELDS = ("address", "labels", "name", "roles")
+
+_TOKEN = re.compile(r"\$\$\{|\$\{([^{}]*)\}|\$\{")
+_WHOLE = re.compile(r"\$\{[^{}]*\}")
+_SEGMENT = re.compile(r"\.([A-Za-z0-9_-]+)|\[([0-9]+)\]")
+_ROOT = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+
+
+class BadReference(ValueError):
+    """A reference that can't be read, or that names nothing; `hint` says what to do."""
+
+    def __init__(self, message: str, hint: str = "", *, at_key: bool = False) -> None:
+        super().__init__(message)
+        self.hint = hint
+        self.at_key = at_key
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What a reference names: a root and the way down from it."""
+
+    root: str
+    path: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return ".".join((self.root, *self.path))
+
+
+Parts = tuple[str | Reference, ...]
+Resolve = Callable[[Reference], Any]
+
+
+@functools.lru_cache(maxsize=4096)
+def parse(text: str) -> Parts:
+    """The text as pieces of plain text and references; an escape is plain text already."""
+    if "${" not in text:
+        return (text,)
+    parts: list[str | Reference] = []
+    end = 0
+    for token in _TOKEN.finditer(text):
+        _add_text(parts, text[end : token.start()])
+        end = token.end()
+        if token[0] == "$${":
+            _add_text(parts, "${")
+        else:
+            parts.append(_reference(token[1]))
+    _add_text(parts, text[end:])
+    return tuple(parts)
+
+
+def _add_text(parts: list[str | Reference], text: str) -> None:
+    if not text:
+        return
+    if parts and isinstance(parts[-1], str):
+        parts[-1] += text
+    else:
+        parts.append(text)
+
+
+def _reference(inner: str | None) -> Reference:
+    literal = "write `$${` for a literal `${`"
+    if inner is None:
+        raise BadReference("`${` without its `}`", literal)
+    root = _ROOT.match(inner)
+    if root is None or root[0] not in ROOTS:
+        hint = did_you_mean(root[0] if root else inner, ROOTS)
+        raise BadReference(f"`${{{inner}}}` is no reference: unknown root", f"{hint}; {literal}")
+    path, position = [], root.end()
+    while position < len(inner):
+        segment = _SEGMENT.match(inner, position)
+        if segment is None:
+            raise BadReference(
+                f"`${{{inner}}}` is no reference",
+                "write names with dots, such as `${vars.app.port}`",
+            )
+        path.append(segment[1] or segment[2])
+        position = segment.end()
+    if not path and root[0] != "item":
+        raise BadReference(f"`${{{inner}}}` names no {root[0]}", f"write `${{{inner}.NAME}}`")
+    return Reference(root[0], tuple(path))
+
+
+def is_whole(text: str) -> bool:
+    """Whether a text is one reference and nothing else; also if it is a bad one."""
+    return _WHOLE.fullmatch(text) is not None
+
+
+def scan(data: Any, path: DataPath = ()) -> Iterator[tuple[DataPath, Reference | BadReference]]:
+    """Every reference in some data with its place, the unreadable ones too."""
+    if isinstance(data, str):
+        if "${" in data:
+            yield from _scan_text(data, path)
+    elif isinstance(data, Mapping):
+        for key, value in data.items():
+            if "${" in key:
+                yield (
+                    (*path, key),
+                    BadReference(
+                        f"a reference in the key `{key}`", "only values may hold references"
+                    ),
+                )
+            yield from scan(value, (*path, key))
+    elif isinstance(data, list | tuple):
+        for number, value in enumerate(data):
+            yield from scan(value, (*path, number))
+
+
+def _scan_text(text: str, path: DataPath) -> Iterator[tuple[DataPath, Reference | BadReference]]:
+    try:
+        parts = parse(text)
+    except BadReference as error:
+        yield path, error
+        return
+    for part in parts:
+        if isinstance(part, Reference):
+            yield path, part
+
+
+def holds_references(data: Any) -> bool:
+    """Whether there is anything to resolve or to unescape in some data."""
+    if isinstance(data, str):
+        return "${" in data
+    if isinstance(data, Mapping):
+        return any(holds_references(value) for value in data.values())
+    return isinstance(data, list | tuple) and any(holds_references(value) for value in data)
+
+
+def resolved(data: Any, resolve: Resolve) -> Any:
+    """The data with every reference replaced by what it names."""
+    if isinstance(data, str):
+        return _resolved_text(data, resolve) if "${" in data else data
+    if isinstance(data, Mapping):
+        return {key: resolved(value, resolve) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [resolved(value, resolve) for value in data]
+    return data
+
+
+def _resolved_text(text: str, resolve: Resolve) -> Any:
+    parts = parse(text)
+    if len(parts) == 1 and isinstance(parts[0], Reference):
+        return resolve(parts[0])
+    texts: list[str] = []
+    room = MAX_TEXT
+    for part in parts:
+        texts.append(part if isinstance(part, str) else written(resolve(part)))
+        room -= len(texts[-1])
+        if room < 0:
+            raise BadReference(f"a text of more than {MAX_TEXT} characters", "make it smaller")
+    return "".join(texts)
+
+
+def with_item(data: Any, item: Any) -> Any:
+    """The data with `${item}` replaced and every other reference left for later."""
+    if isinstance(data, str):
+        return _text_with_item(data, item) if "${item" in data else data
+    if isinstance(data, Mapping):
+        return {key: with_item(value, item) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [with_item(value, item) for value in data]
+    return data
+
+
+def _text_with_item(text: str, item: Any) -> Any:
+    parts = parse(text)
+    names = [part for part in parts if isinstance(part, Reference) and part.root == "item"]
+    if len(parts) == 1 and names:
+        return escaped(look_up(names[0], item))
+    return "".join(_kept(part, item) for part in parts)
+
+
+def _kept(part: str | Reference, item: Any) -> str:
+    if isinstance(part, str):
+        return str(escaped(part))
+    if part.root == "item":
+        return str(escaped(written(look_up(part, item))))
+    return f"${{{part}}}"
+
+
+def escaped(data: Any) -> Any:
+    """Data that resolves to itself."""
+    if isinstance(data, str):
+        return data.replace("${", "$${")
+    if isinstance(data, Mapping):
+        return {key: escaped(value) for key, value in data.items()}
+    return [escaped(value) for value in data] if isinstance(data, list | tuple) else data
+
+
+def written(value: Any) -> str:
+    """A value inside a longer text: text as it is, anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def look_up(reference: Reference, root: Any) -> Any:
+    """What a reference names in the data of its root; `BadReference` if nothing."""
+    here = root
+    for depth, name in enumerate(reference.path):
+        try:
+            here = part(here, name)
+        except KeyError:
+            raise _missing(reference, depth, here) from None
+    return here
+
+
+def in_scope(reference: Reference, scope: Mapping[str, Any]) -> Any:
+    """What a reference names among the roots that are known here."""
+    if reference.root not in scope:
+        raise BadReference(f"`${{{reference}}}` is not known here")
+    return look_up(reference, scope[reference.root])
+
+
+def part(data: Any, name: str | int) -> Any:
+    """The part of a mapping or list that has this name or number; `KeyError` if none."""
+    if isinstance(data, Mapping) and str(name) in data:
+        return data[str(name)]
+    if isinstance(data, list | tuple) and str(name).isdecimal() and int(name) < len(data):
+        return data[int(name)]
+    raise KeyError(name)
+
+
+def _missing(reference: Reference, depth: int, data: Any) -> BadReference:
+    name = reference.path[depth]
+    above = ".".join((reference.root, *reference.path[:depth]))
+    if isinstance(data, Mapping):
+        return BadReference(
+            f"`{above}` has no `{name}`", did_you_mean(name, (str(key) for key in data))
+        )
+    if isinstance(data, list | tuple):
+        return BadReference(f"`{above}` has {len(data)} entries and no `{name}`")
+    return BadReference(f"`{above}` is {written(data)[:40]}, which has no parts")

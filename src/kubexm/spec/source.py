@@ -1,0 +1,322 @@
+"""From the text of a file to plain data that remembers where each part was written.
+
+YAML 1.2, strictly: one document, no tags, no duplicate or merge keys, bounded in size, depth
+and aliases. JSON is read the same way. Whatever the bytes are, the only error is
+`InvalidPipeline`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kubexm.common.marks import SourceMark
+from kubexm.errors import InvalidPipeline, Problem
+from kubexm.spec import scalars
+
+MAX_BYTES = 8 * 1024 * 1024
+MAX_DEPTH = 48
+MAX_NODES = 1_000_000
+DataPath = tuple[str | int, ...]
+
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_UNPRINTABLE = re.compile(
+    "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
+# JSON writes characters beyond the basic plane as two escapes, which YAML does not know.
+_ESCAPE = re.compile(r"\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|\\.", re.IGNORECASE)
+_HINTS = {
+    "mapping values are not allowed": "quote a text that holds a colon and a blank",
+    "cannot start any token": "indent with blanks, not tabs; quote a text that starts with @ or `",
+    "did not find expected key": "check the indentation: keys of one mapping start in one column",
+    "could not find expected ':'": "a key needs a colon and a blank after it",
+    "did not find expected '-'": "check the indentation: entries of one list start in one column",
+    "unexpected end of stream": "close the quote or bracket",
+    "found incompatible YAML document": "leave the %YAML line out",
+    "did not find expected ','": "close the bracket, or quote a text with a comma or bracket in it",
+    "unknown escape character": "in double quotes a backslash is written twice",
+}
+_LOOK_AROUND = "check quotes, brackets and indentation around this place"
+
+
+@dataclass(slots=True)
+class Spot:
+    """Where a value is written, and its parts; lines and columns count from one."""
+
+    line: int
+    column: int
+    keys: dict[str, tuple[int, int]] = field(default_factory=dict)
+    parts: dict[str | int, Spot] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The data of a file and the places of all its parts."""
+
+    file: str
+    data: Any
+    spot: Spot
+    directory: Path | None = None
+    """What relative paths in the file start from; None if it did not come from a disk."""
+
+    def at(self, path: Sequence[str | int]) -> SourceMark:
+        """Where the value at this path is written, or the nearest thing around it."""
+        spot = self.spot
+        for step in path:
+            if (part := spot.parts.get(step)) is None:
+                break
+            spot = part
+        return SourceMark(self.file, spot.line, spot.column)
+
+    def key_at(self, path: Sequence[str | int]) -> SourceMark:
+        """Where the key that ends this path is written."""
+        spot = self.spot
+        for step in path[:-1]:
+            if (part := spot.parts.get(step)) is None:
+                return self.at(path)
+            spot = part
+        place = spot.keys.get(str(path[-1])) if path else None
+        return SourceMark(self.file, *place) if place else self.at(path)
+
+
+def read(path: Path) -> Document:
+    """The document in a file."""
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise InvalidPipeline(
+            f"can't read `{path}`: {reason}", hint="give the path of a pipeline file with `-f`"
+        ) from error
+    return parse(content, str(path), path.absolute().parent)
+
+
+def parse(text: str | bytes, file: str = "<text>", directory: Path | None = None) -> Document:
+    """The document in a text; every problem of its form at once, as far as it can be read."""
+    if len(text) > MAX_BYTES:
+        raise _refused(file, f"longer than {MAX_BYTES // 2**20} MiB", 1, 1, "split the pipeline")
+    decoded = _printable(_decoded(text, file), file)
+    if file.endswith(".json"):
+        decoded = _ESCAPE.sub(_one_escape, decoded)
+    builder = _Builder(file)
+    for event in _events(decoded, file):
+        builder.take(event)
+    data, spot = builder.finished()
+    return Document(file, data, spot, directory)
+
+
+def _decoded(text: str | bytes, file: str) -> str:
+    if isinstance(text, str):
+        return text.removeprefix("\ufeff")
+    try:
+        return text.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = text[: error.start].decode("utf-8", errors="replace")
+        raise _refused(
+            file, "not UTF-8 text", *_place(before), "save the file in the UTF-8 encoding"
+        ) from error
+
+
+def _printable(text: str, file: str) -> str:
+    if (found := _UNPRINTABLE.search(text)) is None:
+        return text
+    raise _refused(
+        file,
+        f"control character U+{ord(found[0]):04X}",
+        *_place(text[: found.start()]),
+        "remove it, or write it as an escape in double quotes",
+    )
+
+
+def _place(before: str) -> tuple[int, int]:
+    last = before.rfind("\n")
+    return before.count("\n") + 1, len(before) - last
+
+
+def _one_escape(found: re.Match[str]) -> str:
+    if found[1] is None:
+        return found[0]
+    point = 0x10000 + ((int(found[1], 16) - 0xD800) << 10) + (int(found[2], 16) - 0xDC00)
+    return f"\\U{point:08X}"
+
+
+def _events(text: str, file: str) -> Iterator[yaml.Event]:
+    try:
+        yield from yaml.parse(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        raise _syntax_error(error, file) from error
+
+
+def _syntax_error(error: yaml.MarkedYAMLError, file: str) -> InvalidPipeline:
+    said = error.problem or "unreadable"
+    mark = error.problem_mark or error.context_mark
+    hint = next((hint for sign, hint in _HINTS.items() if sign in said), _LOOK_AROUND)
+    context = f"{error.context}: " if error.context else ""
+    line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+    return _refused(file, f"not YAML: {context}{said}", line, column, hint)
+
+
+def _refused(file: str, message: str, line: int, column: int, hint: str) -> InvalidPipeline:
+    problem = Problem(message, str(SourceMark(file, line, column)), hint)
+    return InvalidPipeline(f"`{file}` can't be read", problems=[problem])
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A list or mapping that is being read."""
+
+    value: list[Any] | dict[str, Any]
+    spot: Spot
+    anchor: str | None
+    first: int
+    height: int = 1
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A finished value: how many values are in it, and how deep it is."""
+
+    value: Any
+    spot: Spot
+    size: int = 1
+    height: int = 0
+
+
+class _Builder:
+    """Takes the events of the parser one by one; holds a stack, so depth costs no recursion."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._frames: list[_Frame] = []
+        self._anchors: dict[str, _Part | None] = {}
+        self._documents: list[tuple[Any, Spot]] = []
+        self._problems: list[Problem] = []
+        self._nodes = 0
+
+    def take(self, event: yaml.Event) -> None:
+        mark = event.start_mark
+        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        match event:
+            case yaml.ScalarEvent():
+                self._scalar(event, line, column)
+            case yaml.MappingStartEvent() | yaml.SequenceStartEvent():
+                self._open(event, line, column)
+            case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
+                self._close()
+            case yaml.AliasEvent():
+                self._alias(str(event.anchor), line, column)
+            case yaml.DocumentStartEvent() if self._documents:
+                raise self._fatal("a second document", line, column, "keep one document per file")
+
+    def finished(self) -> tuple[Any, Spot]:
+        """The data and its places, if nothing was wrong with the form."""
+        if self._problems:
+            raise InvalidPipeline(f"`{self._file}` can't be read", problems=self._problems)
+        if not self._documents:
+            hint = "a pipeline starts with `apiVersion: kubexm.io/v1alpha1`"
+            raise self._fatal("the file is empty", 1, 1, hint)
+        return self._documents[0]
+
+    def _scalar(self, event: yaml.ScalarEvent, line: int, column: int) -> None:
+        self._untagged(event.tag, line, column)
+        if self._awaits_key():
+            self._key(event.value, line, column)
+            return
+        value: scalars.Scalar = event.value
+        if "\0" in event.value:
+            self._note("a text with a zero byte in it", line, column, "no host can take it")
+        if event.implicit[0]:
+            try:
+                value = scalars.resolve(event.value)
+            except scalars.Ambiguous as error:
+                self._note(str(error), line, column, error.hint)
+        self._put(_Part(value, Spot(line, column)), event.anchor)
+
+    def _open(self, event: yaml.CollectionStartEvent, line: int, column: int) -> None:
+        self._untagged(event.tag, line, column)
+        if self._awaits_key():
+            raise self._fatal("a key that is no text", line, column, "keys are words")
+        self._bounded(len(self._frames) + 1, line, column)
+        if event.anchor:
+            # Until it is closed an alias to it would be a loop.
+            self._anchors[event.anchor] = None
+        value: list[Any] | dict[str, Any] = {} if isinstance(event, yaml.MappingStartEvent) else []
+        self._frames.append(_Frame(value, Spot(line, column), event.anchor, self._nodes))
+
+    def _close(self) -> None:
+        frame = self._frames.pop()
+        size = 1 + self._nodes - frame.first
+        self._nodes = frame.first
+        self._put(_Part(frame.value, frame.spot, size, frame.height), frame.anchor)
+
+    def _alias(self, anchor: str, line: int, column: int) -> None:
+        if self._awaits_key():
+            raise self._fatal("an alias as a key", line, column, "write the key out")
+        if anchor not in self._anchors:
+            raise self._fatal(
+                f"unknown alias `*{anchor}`", line, column, "define the anchor before"
+            )
+        if (known := self._anchors[anchor]) is None:
+            raise self._fatal(f"`*{anchor}` holds itself", line, column, "write the part out")
+        # Aliases of aliases would else grow without bound.
+        self._bounded(len(self._frames) + known.height, line, column)
+        self._put(known, None)
+
+    def _awaits_key(self) -> bool:
+        if not self._frames:
+            return False
+        frame = self._frames[-1]
+        return frame.key is None and isinstance(frame.value, dict)
+
+    def _key(self, key: str, line: int, column: int) -> None:
+        frame = self._frames[-1]
+        if key == "<<":
+            self._note("merge keys are not part of YAML 1.2", line, column, "write the keys out")
+        if first := frame.spot.keys.get(key):
+            hint = f"it is first written in line {first[0]}"
+            self._note(f"the key `{key}` is there twice", line, column, hint)
+        frame.spot.keys.setdefault(key, (line, column))
+        frame.key = key
+
+    def _put(self, part: _Part, anchor: str | None) -> None:
+        self._nodes += part.size
+        if self._nodes > MAX_NODES:
+            place = part.spot.line, part.spot.column
+            raise self._fatal(f"more than {MAX_NODES} values", *place, "split the pipeline")
+        if anchor:
+            self._anchors[anchor] = part
+        if not self._frames:
+            self._documents.append((part.value, part.spot))
+            return
+        frame = self._frames[-1]
+        frame.height = max(frame.height, part.height + 1)
+        if isinstance(frame.value, list):
+            frame.spot.parts[len(frame.value)] = part.spot
+            frame.value.append(part.value)
+        elif frame.key is not None:
+            frame.value[frame.key] = part.value
+            frame.spot.parts[frame.key] = part.spot
+            frame.key = None
+
+    def _bounded(self, depth: int, line: int, column: int) -> None:
+        if depth > MAX_DEPTH:
+            raise self._fatal(f"nested deeper than {MAX_DEPTH} levels", line, column, "flatten it")
+
+    def _untagged(self, tag: str | None, line: int, column: int) -> None:
+        if tag not in (None, "!"):
+            self._note(f"the tag `{tag}`", line, column, "leave tags out: values are plain data")
+
+    def _note(self, message: str, line: int, column: int, hint: str) -> None:
+        place = SourceMark(self._file, line, column)
+        self._problems.append(Problem(message, str(place), hint))
+
+    def _fatal(self, message: str, line: int, column: int, hint: str) -> InvalidPipeline:
+        self._note(message, line, column, hint)
+        return InvalidPipeline(f"`{self._file}` can't be read", problems=self._problems)

@@ -1,0 +1,288 @@
+"""One step of a file as the graph knows it: per entry of its list, with needs and provisions."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from kubexm.plan import Key, StepSpec
+from kubexm.spec import conditions, expressions, parameters, references, templating
+from kubexm.spec.expressions import BadExpression, Expression
+from kubexm.spec.fields import Finding, shown
+from kubexm.spec.files import SOURCE, BadFile, ExternalFiles
+from kubexm.spec.inventory import Inventory, InventoryHost, on_hosts
+from kubexm.spec.model import StepFields
+from kubexm.spec.references import BadReference, Reference
+from kubexm.spec.source import DataPath
+from kubexm.step import registry
+from kubexm.step.contract import Step
+
+MAX_ENTRIES = 10_000
+MAX_TRIED = 1000
+"""Parameters are tried on so many hosts with variables of their own; enough to find a mistake."""
+_EARLY = ("vars", "host")
+_SEE = "see the pipeline file reference"
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_VALUE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PlannedStep:
+    """A step, or one entry of its list, ready to become a node."""
+
+    label: str
+    spec: StepSpec
+    path: DataPath
+    condition: Expression | None
+    named: tuple[tuple[DataPath, Reference], ...]
+    """What its parameters name, with the places."""
+
+    @property
+    def when(self) -> str | None:
+        return self.condition.text if self.condition else None
+
+    @property
+    def is_early(self) -> bool:
+        """Whether all its parameters are known when planning."""
+        return all(reference.root in _EARLY for _, reference in self.named)
+
+
+class StepPlanner:
+    """Makes steps of a file into steps of a graph; finds what is wrong on the way."""
+
+    def __init__(self, inventory: Inventory, variables: Mapping[str, Any], files: ExternalFiles):
+        self.findings: list[Finding] = []
+        self.digests: dict[str, str] = {}
+        self.variables: set[str] = set()
+        """Every variable that some step names."""
+        self._inventory = inventory
+        self._variables = variables
+        self._files = files
+        self._planned: dict[DataPath, list[PlannedStep]] = {}
+
+    def planned(self, step: StepFields, path: DataPath) -> Sequence[PlannedStep]:
+        """The step once, or once per entry of its list; the same objects however often asked."""
+        if (known := self._planned.get(path)) is None:
+            known = self._planned[path] = list(self._entries(step, path))
+        return known
+
+    def _entries(self, step: StepFields, path: DataPath) -> Iterator[PlannedStep]:
+        params, when = conditions.turned(step.kind, step.params, step.when)
+        if step.for_each is None:
+            yield from self._one(step, path, step.name, params, when)
+            return
+        named = (found for _, found in references.scan(step.for_each))
+        self.variables.update(item.path[0] for item in named if isinstance(item, Reference))
+        items = self._items(step, path)
+        for label, item in zip(_labels(items), items, strict=True):
+            try:
+                condition = when and expressions.with_item(when, item)
+            except BadExpression as error:
+                self.findings.append(Finding((*path, "when"), str(error), error.hint or _SEE))
+                continue
+            missing = list(_missing_items(params, (*path, step.kind), item))
+            self.findings.extend(missing)
+            if missing:
+                continue
+            own = references.with_item(params, item)
+            yield from self._one(step, path, f"{step.name}[{label}]", own, condition)
+
+    def _items(self, step: StepFields, path: DataPath) -> list[Any]:
+        place = (*path, "forEach")
+        try:
+            items = references.resolved(
+                step.for_each,
+                lambda reference: references.in_scope(reference, {"vars": self._variables}),
+            )
+        except BadReference as error:
+            self.findings.append(Finding(place, str(error), error.hint))
+            return []
+        if not isinstance(items, list):
+            message = f"found {shown(items)}, wanted a list"
+            self.findings.append(Finding(place, message, "name a variable that holds a list"))
+            return []
+        if len(items) > MAX_ENTRIES:
+            message = f"a list of {len(items)} entries, wanted at most {MAX_ENTRIES}"
+            self.findings.append(Finding(place, message, "go over them inside of one command"))
+            return []
+        return items
+
+    def _one(
+        self, step: StepFields, path: DataPath, label: str, params: Any, when: str | None
+    ) -> Iterator[PlannedStep]:
+        inside = (*path, step.kind)
+        try:
+            params = self._files.embedded(step.kind, params)
+            condition = expressions.compile_expression(when) if when else None
+        except BadFile as error:
+            self.findings.append(Finding((*inside, SOURCE), str(error), error.hint))
+            return
+        except BadExpression as error:
+            self.findings.append(Finding((*path, "when"), str(error), error.hint))
+            return
+        named = tuple(
+            (place, reference)
+            for place, reference in references.scan(params, inside)
+            if isinstance(reference, Reference)
+        )
+        fields = parameters.as_fields(step.kind, params)
+        self.digests[f"step:{step.kind}"] = registry.digest(step.kind)
+        self.digests.update(templating.digests(step.kind, fields))
+        asked = [
+            *(reference for _, reference in named),
+            *(condition.references if condition else ()),
+        ]
+        self.variables.update(reference.path[0] for reference in asked if reference.root == "vars")
+        spec = self._spec(step.kind, fields, asked, inside)
+        yield PlannedStep(label, spec, path, condition, named)
+
+    def _spec(
+        self, kind: str, fields: dict[str, Any], asked: Sequence[Reference], place: DataPath
+    ) -> StepSpec:
+        cls = registry.find(kind)
+        needs: tuple[str, ...] = ()
+        provides: tuple[Key, ...] = ()
+        if cls.needs is not Step.needs or cls.provides is not Step.provides:
+            sketch = _sketch(cls, fields)
+            needs, provides = sketch.needs(), sketch.provides()
+        if not all(_is_settled(key) for key in provides):
+            message = "the value it leaves depends on a reference"
+            hint = "write its name, scope and time to live out: the graph has to know them"
+            self.findings.append(Finding(place, message, hint))
+            provides = ()
+        values = [reference.path[0] for reference in asked if reference.root == "values"]
+        return StepSpec(kind, fields, tuple(dict.fromkeys((*needs, *values))), provides)
+
+    def check(self, step: PlannedStep, hosts: Sequence[str]) -> None:
+        """Note what the step names and these hosts don't have, or what it can't take from them."""
+        missing: dict[Finding, list[str]] = {}
+        for number, alike in enumerate(self._alike(step, hosts)):
+            host = self._inventory.hosts[alike[0]]
+            for finding in _wrong_on(step, host, tried=number < MAX_TRIED):
+                missing.setdefault(finding, []).extend(alike)
+        for finding, lacking in missing.items():
+            where = "" if len(lacking) == len(hosts) else on_hosts(lacking)
+            self.findings.append(dataclasses.replace(finding, message=finding.message + where))
+
+    def _alike(self, step: PlannedStep, hosts: Sequence[str]) -> Iterable[list[str]]:
+        """The hosts in groups for which the check comes to the same."""
+        asked = [reference for _, reference in step.named]
+        asked.extend(step.condition.references if step.condition else ())
+        # Every host has a name, an address and roles: only what lies deeper may be missing.
+        deep = any(reference.root == "host" and len(reference.path) > 1 for reference in asked)
+        own = any(reference.root == "vars" for reference in asked)
+        groups: dict[int, list[str]] = {}
+        for name in hosts:
+            host = self._inventory.hosts[name]
+            key = id(host) if deep else id(host.vars) if own else 0
+            groups.setdefault(key, []).append(name)
+        return groups.values()
+
+
+def _is_settled(key: Key) -> bool:
+    try:
+        msgspec.convert(msgspec.to_builtins(key), Key)
+    except msgspec.ValidationError:
+        return False
+    return _VALUE_NAME.fullmatch(key.name) is not None
+
+
+def _wrong_on(step: PlannedStep, host: InventoryHost, *, tried: bool) -> Iterator[Finding]:
+    scope = {"vars": host.vars, "host": host.described()}
+    guarded: frozenset[Reference] = frozenset()
+    if step.condition is not None:
+        try:
+            if not _may_hold(step.condition, scope):
+                return
+        except BadExpression as error:
+            yield Finding((*step.path, "when"), str(error), error.hint or _SEE)
+            return
+        guarded = frozenset(step.condition.references) - frozenset(step.condition.certain)
+    missing = list(_missing(step.named, scope, guarded))
+    yield from missing
+    if not missing and tried and step.is_early:
+        inside = (*step.path, step.spec.kind)
+        yield from (finding.under(*inside) for finding in _refusals(step.spec, scope))
+
+
+def _may_hold(condition: Expression, scope: Mapping[str, Any]) -> bool:
+    """False if it is known before the run that a condition does not hold on a host."""
+    if all(reference.root in _EARLY for reference in condition.references):
+        return condition.holds(scope)
+    for reference in condition.certain:
+        if reference.root in _EARLY:
+            try:
+                references.in_scope(reference, scope)
+            except BadReference as error:
+                raise BadExpression(str(error), error.hint or _remedy(reference)) from error
+    return True
+
+
+def _missing(
+    named: Iterable[tuple[DataPath, Reference]],
+    scope: Mapping[str, Any],
+    guarded: frozenset[Reference],
+) -> Iterator[Finding]:
+    for place, reference in named:
+        if reference.root not in _EARLY or reference in guarded:
+            continue
+        try:
+            references.in_scope(reference, scope)
+        except BadReference as error:
+            yield Finding(place, str(error), error.hint or _remedy(reference))
+
+
+def _refusals(spec: StepSpec, scope: Mapping[str, Any]) -> Iterator[Finding]:
+    try:
+        fields = references.resolved(
+            spec.params, lambda reference: references.in_scope(reference, scope)
+        )
+    except BadReference as error:
+        # A variable that the condition asks for and that is not there after all.
+        yield Finding((), str(error), error.hint or _SEE)
+        return
+    found = list(parameters.refusals(spec.kind, fields))
+    yield from found or templating.findings(spec.kind, fields)
+
+
+def _missing_items(params: Any, path: DataPath, item: Any) -> Iterator[Finding]:
+    for place, reference in references.scan(params, path):
+        if isinstance(reference, Reference) and reference.root == "item":
+            try:
+                references.look_up(reference, item)
+            except BadReference as error:
+                yield Finding(place, str(error), error.hint or _SEE)
+
+
+def _remedy(reference: Reference) -> str:
+    if reference.root == "vars":
+        return f"declare it under `spec.vars`, or give `--set {reference.path[0]}=…`"
+    return ""
+
+
+def _labels(items: Sequence[Any]) -> Sequence[str]:
+    """A word for each entry that stays the same from run to run: its name, or its number."""
+    words = [item.get("name") if isinstance(item, Mapping) else item for item in items]
+    labels = [_label(word) for word in words]
+    if None in labels or len(set(labels)) != len(labels):
+        return [str(number) for number in range(len(items))]
+    return [str(label) for label in labels]
+
+
+def _label(word: Any) -> str | None:
+    if isinstance(word, bool) or not isinstance(word, str | int):
+        return None
+    return str(word) if _LABEL.fullmatch(str(word)) else None
+
+
+def _sketch(cls: type[Step], fields: Mapping[str, Any]) -> Step:
+    """A step that was never checked: enough to ask what it needs and provides."""
+    sketch = object.__new__(cls)
+    for parameter in parameters.parameters_of(cls.kind).values():
+        value = fields.get(parameter.field, parameter.default)
+        object.__setattr__(sketch, parameter.field, value)
+    return sketch
