@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from kubexm.engine.bus import Bus
@@ -18,7 +19,7 @@ from kubexm.plan import events
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.node import ExecutionNode
 from kubexm.plan.policy import OnFailure
-from kubexm.plan.records import HostSeen, RunState, Turned
+from kubexm.plan.records import AnyRecord, HostSeen, RunState, Turned
 from kubexm.plan.result import Cause, GraphExecutionResult
 
 
@@ -33,149 +34,154 @@ async def execute(
     control: Control | None = None,
     durations: Mapping[str, float] | None = None,
     bus: Bus | None = None,
+    opening: Sequence[AnyRecord] = (),
 ) -> GraphExecutionResult:
     """Run a graph to its end and say what came of it.
 
-    `state` is what an earlier life of the same run left in the journal. A failure of a unit is
-    in the result; an exception from here means that the run itself could not go on.
+    `state` is what an earlier life of the same run left in the journal, `opening` what is to be
+    recorded first, such as the reopening of failed units. A failure of a unit is in the result;
+    an exception from here means that the run itself could not go on.
     """
     graph.validate()
     run = _Run(
-        graph,
-        runtime,
-        options,
-        load,
-        journal,
-        state or RunState(),
-        control or Control(),
-        durations or {},
-        bus or Bus(),
+        graph=graph,
+        runtime=runtime,
+        options=options,
+        load=load,
+        journal=journal,
+        state=state or RunState(),
+        control=control or Control(),
+        durations=durations or {},
+        bus=bus or Bus(),
     )
-    return await run.execute()
+    return await run.execute(opening)
 
 
+@dataclass(slots=True, kw_only=True)
 class _Run:
-    def __init__(
-        self,
-        graph: ExecutionGraph,
-        runtime: EngineRuntime,
-        options: Options,
-        load: Load,
-        journal: Journal,
-        state: RunState,
-        control: Control,
-        durations: Mapping[str, float],
-        bus: Bus,
-    ) -> None:
-        self._graph = graph
-        self._runtime = runtime
-        self._options = options
-        self._load = load
-        self._journal = journal
-        self._state = state
-        self._control = control
-        self._durations = durations
-        self._bus = bus
-        self._values = Values()
-        self._quarantined = dict(state.quarantined)
-        self._policy: OnFailure = options.on_failure or graph.on_failure
-        if options.dry_run and self._policy == "rollback":
-            self._policy = "fail-fast"
-        self._started = runtime.now()
-        self._durable = 0
-        self._walks: list[Scheduler] = []
+    graph: ExecutionGraph
+    runtime: EngineRuntime
+    options: Options
+    load: Load
+    journal: Journal
+    state: RunState
+    control: Control
+    durations: Mapping[str, float]
+    bus: Bus
+    values: Values = field(default_factory=Values)
+    quarantined: dict[str, Cause] = field(default_factory=dict)
+    policy: OnFailure = "isolate"
+    started: float = 0.0
+    durable: int = 0
+    walks: list[Scheduler] = field(default_factory=list)
+    broken: BaseException | None = None
 
-    async def execute(self) -> GraphExecutionResult:
-        self._journal.start(self._on_durable, self._on_broken)
-        self._control.on_cancel(self._on_cancel)
+    async def execute(self, opening: Sequence[AnyRecord]) -> GraphExecutionResult:
+        self.started = self.runtime.now()
+        self.policy = self.options.on_failure or self.graph.on_failure
+        if self.options.dry_run and self.policy == "rollback":
+            self.policy = "fail-fast"
+        self.journal.start(self._on_durable, self._on_broken)
+        self._open(opening)
+        self.control.on_cancel(self._on_cancel)
         self._see_hosts()
         self._announce()
-        walk = self._scheduler(self._graph, forward(self._load), self._policy)
-        await walk.walk(halted=self._state.turned)
+        walk = self._scheduler(self.graph, forward(self.load), self.policy)
+        await walk.walk(halted=self.state.turned)
         back = await self._roll_back(walk)
-        await self._journal.close()
+        await self.journal.close()
+        if self.broken is not None:
+            raise self.broken
         result = self._result(walk, back)
-        self._bus.publish(events.RunFinished(at=self._runtime.now(), result=result))
+        self.bus.publish(events.RunFinished(at=self.runtime.now(), result=result))
         return result
 
     def _on_durable(self, number: int) -> None:
-        self._durable = number
-        if self._walks:
-            self._walks[-1].durable(number)
+        self.durable = number
+        if self.walks:
+            self.walks[-1].durable(number)
 
     def _on_broken(self, error: BaseException) -> None:
-        if self._walks:
-            self._walks[-1].broken(error)
+        self.broken = error
+        if self.walks:
+            self.walks[-1].broken(error)
 
     def _on_cancel(self, reason: str) -> None:
-        for walk in self._walks:
+        for walk in self.walks:
             walk.cancel(reason)
+
+    def _open(self, opening: Sequence[AnyRecord]) -> None:
+        for record in opening:
+            self.journal.append(record, urgent=False)
+            self.state.apply(record)
+        self.quarantined.update(self.state.quarantined)
 
     def _see_hosts(self) -> None:
         """Note each host's boot id; a host that rebooted since starts again at its prechecks."""
-        for host in self._graph.hosts:
-            if host in self._runtime.unreachable:
+        named = {host: None for node in self.graph for host in node.hosts}
+        for host in named:
+            if host in self.runtime.unreachable:
                 continue
-            boot_id = str(self._runtime.view(host, {}).facts.get("boot_id", ""))
-            if boot_id and self._state.boots.get(host) != boot_id:
-                record = HostSeen(at=self._started, host=host, boot_id=boot_id)
-                self._journal.append(record, urgent=False)
-                self._state.apply(record)
+            boot_id = str(self.runtime.view(host, {}).facts.get("boot_id", ""))
+            if boot_id and self.state.boots.get(host) != boot_id:
+                record = HostSeen(at=self.started, host=host, boot_id=boot_id)
+                self.journal.append(record, urgent=False)
+                self.state.apply(record)
 
     def _announce(self) -> None:
-        self._bus.publish(
+        self.bus.publish(
             events.RunStarted(
-                at=self._started,
-                graph=self._graph.name,
-                units=self._graph.unit_count,
-                dry_run=self._options.dry_run,
-                resumed=bool(self._state.done),
+                at=self.started,
+                graph=self.graph.name,
+                units=self.graph.unit_count,
+                dry_run=self.options.dry_run,
+                resumed=bool(self.state.done),
             )
         )
 
     def _scheduler(self, graph: ExecutionGraph, work: MakeWork, policy: OnFailure) -> Scheduler:
         walk = Scheduler(
             graph,
-            self._runtime,
-            self._options,
+            self.runtime,
+            self.options,
             work=work,
-            journal=self._journal,
-            state=self._state,
-            bus=self._bus,
-            values=self._values,
-            durations=self._durations,
-            quarantined=self._quarantined,
+            journal=self.journal,
+            state=self.state,
+            bus=self.bus,
+            values=self.values,
+            durations=self.durations,
+            quarantined=self.quarantined,
             policy=policy,
-            durable=self._durable,
+            durable=self.durable,
         )
-        self._walks.append(walk)
-        if self._control.cancelled is not None:
-            walk.cancel(self._control.cancelled)
+        self.walks.append(walk)
+        if self.control.cancelled is not None:
+            walk.cancel(self.control.cancelled)
         return walk
 
     async def _roll_back(self, walk: Scheduler) -> Scheduler | None:
         """Undo what this run changed, then run what always runs."""
         cause = walk.halt
-        if self._policy != "rollback" or cause is None or walk.cancelled is not None:
+        if self.policy != "rollback" or cause is None or walk.cancelled is not None:
             return None
         back = await self._undo(walk, cause)
         if back is None or back.cancelled is None:
-            self._walks.append(walk)
+            self.walks.append(walk)
             await walk.run_deferred()
         return back
 
     async def _undo(self, walk: Scheduler, cause: Cause) -> Scheduler | None:
-        whole = self._graph
+        whole = self.graph
         for fragment in walk.expanded:
             whole = whole.merge(fragment.nodes, fragment.joins)
         undo = undo_graph(whole, _changed(walk))
         if undo is None:
             return None
-        if self._state.turned is None:
-            await walk.durably(Turned(at=self._runtime.now(), cause=cause))
-        now = self._runtime.now()
-        self._bus.publish(events.TurnedBack(at=now, cause=cause, undo=tuple(undo.nodes)))
-        back = self._scheduler(undo, backward(self._load, *_origins(whole)), "isolate")
+        if self.state.turned is None:
+            await walk.durably(Turned(at=self.runtime.now(), cause=cause))
+        now = self.runtime.now()
+        self.bus.publish(events.TurnedBack(at=now, cause=cause, undo=tuple(undo.nodes)))
+        back = self._scheduler(undo, backward(self.load, *_origins(whole)), "isolate")
         await back.walk()
         return back
 
@@ -183,15 +189,15 @@ class _Run:
         nodes = node_results(walk)
         status = run_status(walk, nodes)
         result = GraphExecutionResult(
-            graph_name=self._graph.name,
+            graph_name=self.graph.name,
             status=status,
             node_results=nodes,
-            start_time=datetime.fromtimestamp(self._started, UTC),
-            end_time=datetime.fromtimestamp(self._runtime.now(), UTC),
-            dry_run=self._options.dry_run,
-            degraded=status == "Success" and bool(self._quarantined),
+            start_time=datetime.fromtimestamp(self.started, UTC),
+            end_time=datetime.fromtimestamp(self.runtime.now(), UTC),
+            dry_run=self.options.dry_run,
+            degraded=status == "Success" and bool(self.quarantined),
             message=str(walk.failure) if walk.failure is not None else walk.cancelled or "",
-            quarantined=dict(self._quarantined),
+            quarantined=dict(self.quarantined),
         )
         return with_rollback(result, walk, back) if back is not None else result
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 
-from kubexm.connector.base import Command, Completed
 from kubexm.engine.topology import PENDING, Unit
-from kubexm.runner.host import Host
+from kubexm.runner.host import Command, Completed, Host
 from kubexm.step.contract import Step, Verdict
 
 Ask = tuple[Unit, Step, "asyncio.Future[Verdict] | None"]

@@ -102,10 +102,6 @@ class Scheduler:
         for host, message in self._runtime.unreachable.items():
             self._quarantine(host, Cause(CONNECT, host, message, "unreachable"))
         self._adopt(self.topology.add(self._graph.nodes, self._graph.joins))
-        for vertex in self.topology.states.values():
-            if not vertex.units and not vertex.gate.waiting:
-                self._opened.append(vertex.gate)
-        self._open_gates()
         await self._drain()
 
     async def run_deferred(self) -> None:
@@ -173,7 +169,7 @@ class Scheduler:
     def _check_idle(self) -> None:
         if self._idle is None or self._idle.done() or self._live or self._awaiting:
             return
-        if self._open > len(self._deferred) and self.cancelled is None:
+        if self._open and not self._deferred and self.cancelled is None:
             self._idle.set_exception(RuntimeError(f"nothing can start, yet {self._stuck()}"))
         else:
             self._idle.set_result(None)

@@ -102,7 +102,6 @@ class NodeState:
     """A node of the running graph: its units and what follows it."""
 
     __slots__ = (
-        "after",
         "duration",
         "failures",
         "gate",
@@ -126,7 +125,6 @@ class NodeState:
         self.units: dict[str, Unit] = {}
         self.same_host: list[NodeState] = []
         self.gate = Gate()
-        self.after: Gate | None = None
         self.failures: dict[str, int] = {}
         self.tolerated: set[str] = set()
         self.parent: Unit | None = None
@@ -173,7 +171,11 @@ class Topology:
 
 
 class _Wiring:
-    """Turns edges into counts; see the module's first lines for the rules."""
+    """Turns edges into counts; see the module's first lines for the rules.
+
+    Vertices come in topological order, so a gate that waits for nothing when it is asked for is
+    open from the start (a join without edges), and nobody counts it.
+    """
 
     def __init__(
         self,
@@ -230,8 +232,9 @@ class _Wiring:
 
     @staticmethod
     def _chain(first: Gate, then: Gate) -> None:
-        first.gates.append(then)
-        then.waiting += 1
+        if first.waiting:
+            first.gates.append(then)
+            then.waiting += 1
 
     def _gate(self, ids: Iterable[str]) -> Gate:
         """The gate that opens when all these nodes are final."""
@@ -248,7 +251,9 @@ class _Wiring:
         state, vertex = self._states[id], self._edges[id]
         if not vertex.after or not state.units:
             return
-        gate = state.after = self._gate(vertex.after)
+        gate = self._gate(vertex.after)
+        if not gate.waiting:
+            return
         gate.nodes.append(state)
         for unit in state.units.values():
             unit.waiting += 1
@@ -273,8 +278,8 @@ class _Wiring:
                 other.also = []
             other.also.append(unit)
             unit.waiting += 1
-        if barriers:
-            self._gate(barriers).units.append(unit)
+        if barriers and (gate := self._gate(barriers)).waiting:
+            gate.units.append(unit)
             unit.waiting += 1
 
     def _beyond(self, id: str, host: str) -> tuple[list[Unit], set[str]]:

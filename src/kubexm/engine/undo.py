@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from kubexm.plan.fragment import replace
 from kubexm.plan.graph import ExecutionGraph, build
 from kubexm.plan.node import Compensation, ExecutionNode, Join, StepSpec
+from kubexm.plan.records import RunState, Unit
 from kubexm.plan.validation import inside
 
 UNDO = "@undo"
@@ -31,6 +32,34 @@ def undo_graph(
         joins=plan.joins(),
         hosts=graph.hosts,
         pools=graph.pools,
+    )
+
+
+def is_undo(node: str) -> bool:
+    """Whether a path is one of an undo graph."""
+    return node.startswith(f"{UNDO}/")
+
+
+def rolled_back(state: RunState) -> frozenset[Unit]:
+    """The units that an earlier life of this run has taken back, one by one or as a scope."""
+    undone: set[tuple[str, str]] = set()
+    scopes: set[str] = set()
+    for (node, _), done in state.done.items():
+        if is_undo(node) and done.result.status == "Success":
+            path = node.removeprefix(f"{UNDO}/")
+            scope, compensated, _ = path.partition("/@compensate/")
+            if compensated:
+                scopes.add(scope)
+            else:
+                undone.add((path, done.result.host_name))
+    return frozenset(
+        unit
+        for unit, done in state.done.items()
+        if done.result.changed
+        and (
+            (unit[0], done.result.host_name) in undone
+            or any(inside(unit[0], scope) for scope in scopes)
+        )
     )
 
 

@@ -1,0 +1,189 @@
+"""One run from its first connection to its last record, whoever asked for it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kubexm import engine, logger
+from kubexm.common.paths import Home
+from kubexm.connector.base import Connector
+from kubexm.connector.local import LocalConnector
+from kubexm.engine import Bus, Control, Journal, Options
+from kubexm.engine.bus import Subscription
+from kubexm.engine.debug import Ask, Debugger
+from kubexm.errors import InvalidInput, LeaseLost, Refused
+from kubexm.plan.graph import ExecutionGraph
+from kubexm.plan.records import AnyRecord, LedgerEntry, RunState
+from kubexm.plan.result import GraphExecutionResult
+from kubexm.runtime.build import Confirm, HostConfig, Runtime, RuntimeConfig, nobody_to_ask
+from kubexm.sim.world import World
+from kubexm.spec.inventory import InventoryHost
+from kubexm.spec.loader import Loader
+from kubexm.store import Lease, Store
+
+Show = Callable[[Subscription, ExecutionGraph], Awaitable[None]]
+"""Follows the events of a run until they end."""
+
+
+@dataclass(slots=True)
+class Front:
+    """What a front door brings along: who watches, who answers, who may stop the run."""
+
+    control: Control = field(default_factory=Control)
+    shows: Sequence[Show] = ()
+    confirm: Confirm = nobody_to_ask
+    ask: Ask | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """All that one execution needs to know."""
+
+    graph: ExecutionGraph
+    hosts: tuple[InventoryHost, ...]
+    options: Options
+    world: Path | None = None
+    state: RunState = field(default_factory=RunState)
+    opening: tuple[AnyRecord, ...] = ()
+    durations: Mapping[str, float] = field(default_factory=dict)
+    ledger: Sequence[LedgerEntry] = ()
+    require_all_hosts: bool = False
+    breakpoints: tuple[str, ...] = ()
+
+
+async def perform(job: Job, journal: Journal, front: Front, home: Home) -> GraphExecutionResult:
+    """Open the hosts, execute the graph, and let everyone watch."""
+    bus = Bus()
+    async with asyncio.TaskGroup() as group:
+        for show in front.shows:
+            group.create_task(_shown(show, bus.subscribe(), job.graph))
+        try:
+            return await _execute(job, journal, front, home, bus)
+        finally:
+            bus.close()
+            await journal.close()
+
+
+async def _shown(show: Show, subscription: Subscription, graph: ExecutionGraph) -> None:
+    """Let somebody watch; a terminal that is gone must not take the run with it."""
+    try:
+        await show(subscription, graph)
+    except Exception as error:  # noqa: BLE001 whatever is wrong with a view, the run goes on
+        logger.get().warning("a view of the run ended early", reason=repr(error))
+
+
+async def _execute(
+    job: Job, journal: Journal, front: Front, home: Home, bus: Bus
+) -> GraphExecutionResult:
+    load: engine.Load = Loader()
+    if front.ask is not None:
+        load = Debugger(front.ask, front.control, job.breakpoints).wrap(load)
+    world = World.open(job.world) if job.world is not None else None
+    config = RuntimeConfig(
+        hosts=[_host(host, world, home) for host in _needed(job)],
+        ledger=_by_host(job.ledger),
+        confirm=front.confirm,
+    )
+    async with Runtime.build(config) as runtime:
+        if job.require_all_hosts and runtime.unreachable:
+            raise _not_all(runtime.unreachable)
+        return await engine.execute(
+            job.graph,
+            runtime,
+            job.options,
+            load=load,
+            journal=journal,
+            state=job.state,
+            control=front.control,
+            durations=job.durations,
+            bus=bus,
+            opening=job.opening,
+        )
+
+
+async def perform_held(
+    job: Job, store: Store, lease: Lease, front: Front, home: Home
+) -> GraphExecutionResult:
+    """The same under a lease: renewed meanwhile, and stopped when it is lost or cancelled."""
+    loop = asyncio.get_running_loop()
+
+    def lost(error: LeaseLost) -> None:
+        loop.call_soon_threadsafe(front.control.cancel, str(error))
+
+    def cancelled() -> None:
+        loop.call_soon_threadsafe(front.control.cancel, "cancelled by `kubexm task cancel`")
+
+    logger.bind(task_id=lease.run)
+    store.begin(lease)
+    lease.keep(lost, cancelled)
+    result = await perform(job, store.journal(lease), front, home)
+    store.finish(lease, result.status, message=result.message, degraded=result.degraded)
+    store.learn_durations(lease.name, learned(result))
+    return result
+
+
+def learned(result: GraphExecutionResult) -> dict[str, float]:
+    """How long each node took where it ran, on average over its hosts."""
+    seconds: dict[str, float] = {}
+    for id, node in result.node_results.items():
+        times = [
+            (host.end_time - host.start_time).total_seconds()
+            for host in node.host_results.values()
+            if host.status == "Success" and host.start_time and host.end_time
+        ]
+        if times:
+            seconds[id] = sum(times) / len(times)
+    return seconds
+
+
+def _needed(job: Job) -> list[InventoryHost]:
+    """The hosts that the graph names; others need not be reached."""
+    named = {host for node in job.graph for host in node.hosts}
+    for item in job.graph.compensations:
+        named.update(host for node in item.nodes for host in node.hosts)
+    return [host for host in job.hosts if host.name in named]
+
+
+def _host(host: InventoryHost, world: World | None, home: Home) -> HostConfig:
+    connector: Connector
+    if world is not None:
+        connector, state_dir = world.connector(host.name), "/var/lib/kubexm"
+    elif host.connection == "local":
+        connector, state_dir = LocalConnector(), str(home.state / "hosts" / host.name)
+    else:
+        raise InvalidInput(
+            f"host `{host.name}` is reached by ssh, which this version can't do yet",
+            hint="add `connection: local`, or try it with `--simulate`",
+        )
+    return HostConfig(
+        name=host.name,
+        connector=connector,
+        described=host.described(),
+        vars=host.vars,
+        sudo=host.sudo and not _is_root(host),
+        state_dir=state_dir,
+    )
+
+
+def _is_root(host: InventoryHost) -> bool:
+    return host.connection == "local" and os.geteuid() == 0
+
+
+def _not_all(unreachable: Mapping[str, str]) -> Refused:
+    names = "; ".join(f"{name}: {reason}" for name, reason in sorted(unreachable.items()))
+    return Refused(
+        f"{len(unreachable)} hosts can't be reached: {names}",
+        hint="mend them, or go without them by leaving `--require-all-hosts` out",
+    )
+
+
+def _by_host(entries: Sequence[LedgerEntry]) -> dict[str, dict[str, Mapping[str, Any]]]:
+    found: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for entry in entries:
+        found.setdefault(entry.host, {}).setdefault(entry.resource, entry.prior)
+    return found

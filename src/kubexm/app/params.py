@@ -1,0 +1,71 @@
+"""The parameters of every use case; front doors translate into these and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kubexm.plan.policy import OnFailure
+from kubexm.plan.select import Selection
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineParams:
+    """Which pipeline, with which variables."""
+
+    file: Path
+    overrides: tuple[str, ...] = ()
+    """`name=value`, as on the command line."""
+    allow_literal_secrets: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlanParams:
+    """A pipeline and the part of it that is wanted."""
+
+    pipeline: PipelineParams
+    selection: Selection = field(default_factory=Selection)
+
+
+@dataclass(frozen=True, slots=True)
+class RunParams:
+    """A plan and how to carry it out."""
+
+    plan: PlanParams
+    check: bool = False
+    debug: bool = False
+    breakpoints: tuple[str, ...] = ()
+    simulate: bool = False
+    world: Path | None = None
+    """Where the simulated world lies; by default under the data directory, by name."""
+    parallelism: int | None = None
+    on_failure: OnFailure | None = None
+    require_all_hosts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeParams:
+    """A run that has not ended, to be continued."""
+
+    task: str
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RetryParams:
+    """A run that has ended, to be opened again; with a corrected pipeline if there is one."""
+
+    task: str
+    pipeline: PipelineParams | None = None
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LogParams:
+    """Which lines of a run's log."""
+
+    task: str
+    node: str | None = None
+    host: str | None = None
+    after: int = 0
+    follow: bool = False

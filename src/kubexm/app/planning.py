@@ -1,0 +1,45 @@
+"""From a pipeline file to the graph that would run; no host is touched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kubexm.app.params import PipelineParams, PlanParams
+from kubexm.errors import Problem
+from kubexm.plan.graph import ExecutionGraph
+from kubexm.plan.select import Selection, select
+from kubexm.sim.settings import WorldSettings
+from kubexm.spec import planner
+from kubexm.spec.inventory import InventoryHost
+from kubexm.spec.overrides import parse_overrides
+from kubexm.spec.pipeline import read_pipeline
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A graph and what it was made from."""
+
+    graph: ExecutionGraph
+    hosts: tuple[InventoryHost, ...]
+    world: WorldSettings
+    selected: bool = False
+    """Whether a part of the pipeline was left out."""
+    warnings: tuple[Problem, ...] = ()
+
+
+def plan(params: PlanParams) -> Planned:
+    """The graph of a pipeline, or of the selected part of it."""
+    whole = _whole(params.pipeline)
+    selected = params.selection != Selection()
+    return Planned(
+        graph=select(whole.graph, params.selection) if selected else whole.graph,
+        hosts=whole.hosts,
+        world=whole.world,
+        selected=selected,
+        warnings=whole.warnings,
+    )
+
+
+def _whole(params: PipelineParams) -> planner.PlannedPipeline:
+    pipeline = read_pipeline(params.file, allow_literal_secrets=params.allow_literal_secrets)
+    return planner.plan(pipeline, parse_overrides(params.overrides))

@@ -1,0 +1,169 @@
+"""Look at runs and stop them: list, show, logs, cancel."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass
+
+from kubexm.app import places
+from kubexm.app.params import LogParams
+from kubexm.common.paths import Home
+from kubexm.engine.undo import UNDO, is_undo, rolled_back
+from kubexm.errors import InvalidInput
+from kubexm.plan.fragment import replace
+from kubexm.plan.graph import ExecutionGraph
+from kubexm.plan.node import ANY_HOST, ExecutionNode
+from kubexm.plan.records import RunState, Unit
+from kubexm.plan.result import (
+    GraphExecutionResult,
+    HostResult,
+    NodeResult,
+    node_message,
+    node_status,
+)
+from kubexm.store import Run, Store, StoredLine
+
+FOLLOW_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDetail:
+    """A run, its graph, and what is known of every unit."""
+
+    run: Run
+    graph: ExecutionGraph
+    result: GraphExecutionResult
+
+
+def list_runs(home: Home, limit: int = 50) -> list[Run]:
+    """The latest runs, newest first; simulated ones too."""
+    return places.all_runs(home, limit)
+
+
+def show(home: Home, task: str) -> TaskDetail:
+    """One run with the result of every unit so far."""
+    with places.store_of(home, task) as store:
+        run = store.run(task)
+        graph = store.documents(task).graph
+        return TaskDetail(run, graph, result_of(run, graph, store.state(task)))
+
+
+def cancel(home: Home, task: str) -> Run:
+    """Tell the process that works on a run to stop; it can be resumed later."""
+    with places.store_of(home, task) as store:
+        run = store.run(task)
+        if store.request_cancel(task) is None:
+            raise InvalidInput(
+                f"nobody works on task `{task}` now: {run.status}",
+                hint=f"kubexm task show {task}",
+            )
+        return run
+
+
+async def logs(home: Home, params: LogParams) -> AsyncIterator[StoredLine]:
+    """The lines a run said; with `follow`, until it has ended."""
+    with places.store_of(home, params.task) as store:
+        after = params.after
+        while True:
+            over = not params.follow or store.run(params.task).holder is None
+            for line in _lines(store, params, after):
+                after = line.seq
+                yield line
+            if over:
+                return
+            await asyncio.sleep(FOLLOW_SECONDS)
+
+
+def _lines(store: Store, params: LogParams, after: int) -> Iterable[StoredLine]:
+    while lines := store.log_lines(
+        params.task, after=after, node=params.node, host=params.host
+    ):
+        yield from lines
+        after = lines[-1].seq
+
+
+def result_of(run: Run, graph: ExecutionGraph, state: RunState) -> GraphExecutionResult:
+    """What is known of a run, in the shape of its final result."""
+    whole = _expanded(graph, state)
+    undone = rolled_back(state)
+    return GraphExecutionResult(
+        graph_name=graph.name,
+        status=run.status,
+        node_results={
+            id: _node(node, state, undone, run) for id, node in whole.nodes.items()
+        },
+        start_time=run.started,
+        end_time=run.ended,
+        degraded=run.degraded,
+        message=run.message,
+        quarantined=dict(state.quarantined),
+        rollback=_rollback(whole, state) if state.turned is not None else None,
+    )
+
+
+def _expanded(graph: ExecutionGraph, state: RunState) -> ExecutionGraph:
+    for done in state.done.values():
+        if done.fragment is not None:
+            graph = graph.merge(done.fragment.nodes, done.fragment.joins)
+    return graph
+
+
+def _node(
+    node: ExecutionNode, state: RunState, undone: frozenset[Unit], run: Run
+) -> NodeResult:
+    hosts: dict[str, HostResult] = {}
+    tolerated = set()
+    for host in (ANY_HOST,) if node.one_of else node.hosts:
+        done = state.done.get((node.id, host))
+        result = done.result if done is not None else _unknown(host, run)
+        if (node.id, host) in undone:
+            result = replace(result, status="RolledBack")
+        if done is not None and done.quarantines and not done.blocks:
+            tolerated.add(result.host_name)
+        hosts[result.host_name] = result
+    return _added_up(node, hosts, frozenset(tolerated))
+
+
+def _added_up(
+    node: ExecutionNode, hosts: Mapping[str, HostResult], tolerated: frozenset[str]
+) -> NodeResult:
+    status = node_status(hosts.values(), tolerated)
+    starts = [host.start_time for host in hosts.values() if host.start_time is not None]
+    ends = [host.end_time for host in hosts.values() if host.end_time is not None]
+    return NodeResult(
+        node_name=node.name,
+        step_name=node.step.kind,
+        status=status,
+        message=node_message(hosts, status),
+        start_time=min(starts, default=None),
+        end_time=max(ends, default=None),
+        changed=any(host.changed for host in hosts.values()),
+        host_results=dict(hosts),
+    )
+
+
+def _unknown(host: str, run: Run) -> HostResult:
+    if run.status == "Cancelled":
+        return HostResult(host, "Cancelled", message=f"not started: {run.message}")
+    return HostResult(host)
+
+
+def _rollback(graph: ExecutionGraph, state: RunState) -> GraphExecutionResult:
+    """The undo so far: only units that have come to an end are known."""
+    nodes: dict[str, dict[str, HostResult]] = {}
+    for (id, _), done in state.done.items():
+        if is_undo(id):
+            nodes.setdefault(id, {})[done.result.host_name] = done.result
+    compensating = {node.id: node for item in graph.compensations for node in item.nodes}
+    results = {}
+    for id, hosts in nodes.items():
+        path = id.removeprefix(f"{UNDO}/")
+        origin = graph.nodes.get(path) or compensating[path]
+        results[id] = _added_up(replace(origin, id=id), hosts, frozenset())
+    failed = any(node.status == "Failed" for node in results.values())
+    return GraphExecutionResult(
+        graph_name=f"{graph.name} (undo)",
+        status="Failed" if failed else "Success",
+        node_results=results,
+    )

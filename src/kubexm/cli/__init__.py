@@ -1,0 +1,1 @@
+"""The front door for people; it translates into use cases and back, and does nothing else."""

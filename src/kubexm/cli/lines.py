@@ -1,0 +1,63 @@
+"""The plain view: a line for everything that a person would tell a colleague."""
+
+from __future__ import annotations
+
+import sys
+
+from kubexm.engine.bus import Subscription
+from kubexm.plan import events
+from kubexm.plan.events import AnyEvent
+from kubexm.plan.graph import ExecutionGraph
+from kubexm.plan.result import HostResult
+
+
+async def show_lines(subscription: Subscription, graph: ExecutionGraph) -> None:
+    """Print a line for each change, failure and lost host, as it happens."""
+    async for event in subscription:
+        if (line := line_of(event)) is not None:
+            sys.stderr.write(f"{line}\n")
+            sys.stderr.flush()
+
+
+def line_of(event: AnyEvent) -> str | None:
+    """What to say of an event; nothing for what is satisfied already."""
+    match event:
+        case events.RunStarted():
+            verb = "checking" if event.dry_run else "resuming" if event.resumed else "running"
+            return f"{verb} {event.graph}: {event.units:,} units"
+        case events.UnitFinished():
+            return _finished(event.node, event.host, event.result)
+        case events.UnitRetried():
+            return (
+                f"retry    {event.host}  {event.node}: {_first(event.message)}"
+                f" (attempt {event.attempt}, again in {event.delay:g} s)"
+            )
+        case events.HostQuarantined():
+            return f"lost     {event.host}: {_first(event.cause.message)}"
+        case events.TurnedBack():
+            return f"rolling back {len(event.undo)} nodes because of {event.cause}"
+        case events.ListenerLagged():
+            return f"…        {event.dropped:,} events not shown"
+        case _:
+            return None
+
+
+def _finished(node: str, host: str, result: HostResult) -> str | None:
+    if result.status == "Failed":
+        return f"failed   {host}  {node}: {_first(result.message)}"
+    if result.changed:
+        word = "changed " if not result.sign else f"would {result.sign} "
+        return f"{word} {host}  {node}{_took(result)}"
+    if result.status == "Cancelled":
+        return f"stopped  {host}  {node}"
+    return None
+
+
+def _took(result: HostResult) -> str:
+    if result.start_time is None or result.end_time is None:
+        return ""
+    return f"  {(result.end_time - result.start_time).total_seconds():.2f} s"
+
+
+def _first(message: str) -> str:
+    return message.splitlines()[0] if message else "no reason given"

@@ -1,0 +1,140 @@
+"""The live view: a few lines that stay readable with ten hosts and with ten thousand."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from kubexm.cli.tally import Running, Section, Tally
+from kubexm.engine.bus import Subscription
+from kubexm.plan.graph import ExecutionGraph
+from kubexm.plan.result import Cause
+
+FRAMES_PER_SECOND = 5
+BAR = 24
+
+
+async def show_live(subscription: Subscription, graph: ExecutionGraph) -> None:
+    """Draw the run until it ends; failures stay above as they happen."""
+    tally = Tally.of(graph)
+    console = Console(stderr=True)
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+        drawing = asyncio.create_task(_draw(tally, live))
+        try:
+            shown = 0
+            async for event in subscription:
+                tally.take(event)
+                for failure in tally.failures[shown:]:
+                    console.print(_failure_line(failure), highlight=False)
+                shown = len(tally.failures)
+        finally:
+            drawing.cancel()
+
+
+async def _draw(tally: Tally, live: Live) -> None:
+    while True:
+        live.update(frame(tally, time.time(), shutil.get_terminal_size().lines), refresh=True)
+        await asyncio.sleep(1 / FRAMES_PER_SECOND)
+
+
+def frame(tally: Tally, now: float, height: int) -> RenderableType:
+    """One picture of the run that fits the height."""
+    sections = Table.grid(padding=(0, 1))
+    for section in _shown_sections(tally, max(height // 2, 4)):
+        sections.add_row(*_section_row(section))
+    room = max(height - len(tally.sections) - 6, 2)
+    return Group(_headline(tally, now), sections, _running(tally, now, room))
+
+
+def _headline(tally: Tally, now: float) -> Text:
+    elapsed = now - tally.started if tally.started else 0.0
+    left = tally.remaining(now)
+    text = Text(f"{tally.name}", style="bold")
+    text.append(f"  {tally.done:,} of {tally.units:,} units", style="default")
+    text.append(f" · {duration(elapsed)}", style="default")
+    if left is not None and left >= 1:
+        text.append(f" · about {duration(left)} to go", style="dim")
+    if tally.quarantined:
+        text.append(f" · {len(tally.quarantined)} hosts lost", style="red")
+    if tally.turned:
+        text.append(" · rolling back", style="yellow")
+    return text
+
+
+def _shown_sections(tally: Tally, room: int) -> list[Section]:
+    """Those under way first, when there are more than fit."""
+    sections = list(tally.sections.values())
+    if len(sections) <= room:
+        return sections
+    busy = [section for section in sections if 0 < section.done < section.units]
+    rest = [section for section in sections if section not in busy]
+    chosen = (busy + rest)[:room]
+    return [section for section in sections if section in chosen]
+
+
+def _section_row(section: Section) -> tuple[Text, Text, Text, Text]:
+    share = section.done / section.units if section.units else 1.0
+    full = int(share * BAR)
+    style = "red" if section.failed else "green" if section.done >= section.units else "cyan"
+    bar = Text("━" * full, style=style)
+    bar.append("━" * (BAR - full), style="bright_black")
+    return Text(f"  {section.name}"), bar, Text(f"{section.done:,}/{section.units:,}"), _marks(section)
+
+
+def _marks(section: Section) -> Text:
+    text = Text()
+    for count, word, style in (
+        (section.changed, "changed", "yellow"),
+        (section.failed, "failed", "red"),
+        (section.held_back, "held back", "magenta"),
+    ):
+        if count:
+            text.append(f"{count:,} {word}  ", style=style)
+    return text
+
+
+def _running(tally: Tally, now: float, room: int) -> RenderableType:
+    """The units that have run longest, one line each while they fit."""
+    units = sorted(tally.running.values(), key=lambda unit: unit.since)
+    lines = Table.grid(padding=(0, 1))
+    for unit in units[:room]:
+        lines.add_row(*_running_row(unit, now))
+    if len(units) > room:
+        lines.add_row(Text(f"  … and {len(units) - room:,} more", style="dim"), "", "", "")
+    return lines
+
+
+def _running_row(unit: Running, now: float) -> tuple[Text, Text, Text, Text]:
+    path = unit.node.partition("/")[2] or unit.node
+    return (
+        Text(f"  {unit.host}", style="bold"),
+        Text(path),
+        Text(duration(now - unit.since), style="dim"),
+        Text(unit.note, style="dim"),
+    )
+
+
+def _failure_line(failure: Cause) -> Text:
+    text = Text("✗ ", style="red")
+    text.append(f"{failure.host} ", style="bold")
+    text.append(f"{failure.node}: ")
+    text.append(failure.message.splitlines()[0] if failure.message else failure.failure)
+    return text
+
+
+def duration(seconds: float) -> str:
+    """A time as people say it."""
+    if seconds < 10:
+        return f"{max(seconds, 0):.1f} s"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(int(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02} s"
+    return f"{minutes // 60} h {minutes % 60:02} min"

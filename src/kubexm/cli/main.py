@@ -1,0 +1,93 @@
+"""The command line: commands by name, loaded when they are called, and errors as exit codes."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Literal
+
+from cyclopts import App, CycloptsError, Parameter
+
+from kubexm import __version__
+
+app = App(
+    name="kubexm",
+    help="Run Kubernetes, and any other automation, on plain Linux hosts.",
+    version=__version__,
+    help_format="plaintext",
+    result_action="return_value",
+    suppress_keyboard_interrupt=False,
+)
+task = App(name="task", help="Look at runs, continue them, stop them.", sort_key=4)
+app.command("kubexm.cli.pipeline:run", name="run", help="Run a pipeline.", sort_key=1)
+app.command(
+    "kubexm.cli.pipeline:plan",
+    name="plan",
+    help="Show what a pipeline would run where, without connecting to any host.",
+    sort_key=2,
+)
+app.command(
+    "kubexm.cli.pipeline:graph",
+    name="graph",
+    help="Draw the execution graph of a pipeline.",
+    sort_key=3,
+)
+app.command(task)
+app.command("kubexm.cli.shell:version", name="version", help="Show the version.", sort_key=8)
+app.command(
+    "kubexm.cli.shell:completion",
+    name="completion",
+    help="Print a script that completes commands in a shell.",
+    sort_key=9,
+)
+for name, text in (
+    ("list", "The latest runs, newest first."),
+    ("show", "One run: the result of every unit, and where the time went."),
+    ("logs", "What the units of a run said."),
+    ("resume", "Go on with a run that was interrupted or cancelled."),
+    ("retry", "Open an ended run again: what succeeded is kept, the rest is tried once more."),
+    ("cancel", "Stop a run that another process works on; it can be resumed."),
+):
+    task.command(f"kubexm.cli.task:{name}_", name=name, help=text)
+
+
+@app.meta.default
+def launch(
+    *tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
+    log_format: Literal["text", "json"] = "text",
+    log_level: Literal["debug", "info", "warning", "error"] = "warning",
+) -> int:
+    """Run a command.
+
+    Parameters
+    ----------
+    log_format
+        How log lines look, on standard error.
+    log_level
+        The least important log lines that are written.
+    """
+    from kubexm import logger
+
+    logger.configure(log_format, log_level)
+    code = app(tokens, exit_on_error=False, print_error=False)
+    return code if isinstance(code, int) else 0
+
+
+def main() -> None:
+    """The entry point: every deliberate error becomes a message and an exit code."""
+    sys.exit(guarded(sys.argv[1:]))
+
+
+def guarded(arguments: list[str]) -> int:
+    """Run a command line; the exit code."""
+    try:
+        code = app.meta(arguments, exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        print(f"error: usage\n  {error}\n\nhint: `kubexm --help` shows what there is", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        return 1
+    except Exception as error:
+        from kubexm.cli.messages import report_error
+
+        return report_error(error)
+    return code if isinstance(code, int) else 0

@@ -1,0 +1,129 @@
+"""Commands on a pipeline file: run it, plan it, draw it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from kubexm.cli import flags
+from kubexm.cli.flags import From, Hosts, LiteralSecrets, OnFailureFlag, Only, Output, Set, Skip
+from kubexm.cli.output import document, say
+from kubexm.plan.select import Selection
+
+Flag = Annotated[bool, Parameter(negative=())]
+
+
+def run(
+    *,
+    file: flags.File,
+    check: Annotated[
+        bool,
+        Parameter(
+            name=["--check", "--dry-run"],
+            negative=(),
+            help="Only look: say what would be done, and change nothing.",
+        ),
+    ] = False,
+    debug: Annotated[
+        bool, Parameter(negative=(), help="One unit at a time, asking before each.")
+    ] = False,
+    break_at: Annotated[
+        tuple[str, ...],
+        Parameter(name="--break", negative=(), help="With --debug: stop only at this path."),
+    ] = (),
+    simulate: Annotated[
+        bool, Parameter(negative=(), help="On simulated hosts; no real host is touched.")
+    ] = False,
+    world: Annotated[
+        Path | None, Parameter(help="With --simulate: where the simulated hosts lie.")
+    ] = None,
+    only: Only = (),
+    from_: From = (),
+    skip: Skip = (),
+    hosts: Hosts = (),
+    parallelism: Annotated[
+        int | None, Parameter(help="At most so many units at once; 512 by default.")
+    ] = None,
+    on_failure: OnFailureFlag = None,
+    require_all_hosts: Annotated[
+        bool, Parameter(negative=(), help="Refuse to start if any host can't be reached.")
+    ] = False,
+    set_: Set = (),
+    allow_literal_secrets: LiteralSecrets = False,
+    output: Output = "text",
+) -> int:
+    """Run a pipeline."""
+    from kubexm.app.params import PipelineParams, PlanParams, RunParams
+    from kubexm.cli import running
+
+    params = RunParams(
+        plan=PlanParams(
+            PipelineParams(file, set_, allow_literal_secrets),
+            Selection(only=only, from_=from_, skip=skip, hosts=hosts),
+        ),
+        check=check,
+        debug=debug,
+        breakpoints=break_at,
+        simulate=simulate,
+        world=world,
+        parallelism=parallelism,
+        on_failure=on_failure,
+        require_all_hosts=require_all_hosts,
+    )
+    return asyncio.run(running.run(params, output))
+
+
+def plan(
+    *,
+    file: flags.File,
+    only: Only = (),
+    from_: From = (),
+    skip: Skip = (),
+    hosts: Hosts = (),
+    set_: Set = (),
+    allow_literal_secrets: LiteralSecrets = False,
+    output: Output = "text",
+) -> int:
+    """Show what would run where; no connection is made."""
+    from kubexm.app import planning
+    from kubexm.app.params import PipelineParams, PlanParams
+    from kubexm.cli import plans
+
+    selection = Selection(only=only, from_=from_, skip=skip, hosts=hosts)
+    planned = planning.plan(
+        PlanParams(PipelineParams(file, set_, allow_literal_secrets), selection)
+    )
+    if output == "text":
+        say(plans.overview(planned))
+    else:
+        document(plans.as_data(planned), output)
+    return 0
+
+
+def graph(
+    *,
+    file: flags.File,
+    output: Annotated[
+        Literal["text", "mermaid", "dot", "json", "svg"], Parameter(name=["--output", "-o"])
+    ] = "text",
+    only: Only = (),
+    from_: From = (),
+    skip: Skip = (),
+    hosts: Hosts = (),
+    set_: Set = (),
+    allow_literal_secrets: LiteralSecrets = False,
+) -> int:
+    """Draw the execution graph."""
+    from kubexm.app import planning
+    from kubexm.app.params import PipelineParams, PlanParams
+    from kubexm.cli import plans
+
+    selection = Selection(only=only, from_=from_, skip=skip, hosts=hosts)
+    planned = planning.plan(
+        PlanParams(PipelineParams(file, set_, allow_literal_secrets), selection)
+    )
+    say(plans.drawn(planned.graph, output))
+    return 0

@@ -1,0 +1,60 @@
+"""Carry out a run on behalf of the command line: show it, and say at the end what came of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+
+from kubexm.app import runs
+from kubexm.app.execution import Front, Show
+from kubexm.app.logs import show_as_log
+from kubexm.app.params import ResumeParams, RetryParams, RunParams
+from kubexm.app.runs import RunOutcome
+from kubexm.cli import endings, terminal
+from kubexm.cli.output import Format, document, say
+from kubexm.common.paths import Home
+
+Carry = Callable[[Front, Home], Awaitable[RunOutcome]]
+
+
+async def run(params: RunParams, output: Format) -> int:
+    """Run a pipeline."""
+    return await _watched(
+        lambda front, home: runs.run(params, front, home), output, debug=params.debug
+    )
+
+
+async def resume(params: ResumeParams, output: Format) -> int:
+    """Go on with a run."""
+    return await _watched(lambda front, home: runs.resume(params, front, home), output)
+
+
+async def retry(params: RetryParams, output: Format) -> int:
+    """Open a run again."""
+    return await _watched(lambda front, home: runs.retry(params, front, home), output)
+
+
+async def _watched(carry: Carry, output: Format, debug: bool = False) -> int:
+    front = Front(shows=_shows(debug))
+    if terminal.is_interactive():
+        front.confirm = terminal.confirm
+    if debug:
+        front.ask = terminal.ask
+    with terminal.signals(front.control):
+        outcome = await carry(front, Home.from_environment())
+    if output == "text":
+        say(endings.summary(outcome))
+    else:
+        document(endings.as_data(outcome), output)
+    return endings.exit_code(outcome.result)
+
+
+def _shows(debug: bool) -> tuple[Show, ...]:
+    """A live view on a terminal, lines elsewhere; the log either way."""
+    if sys.stderr.isatty() and not debug:
+        from kubexm.cli.live import show_live
+
+        return show_live, show_as_log
+    from kubexm.cli.lines import show_lines
+
+    return show_lines, show_as_log

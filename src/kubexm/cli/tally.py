@@ -1,0 +1,150 @@
+"""What the views know of a run: counts per module, what runs, what failed, how long still.
+
+It is fed with events and costs the same however many hosts there are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kubexm.plan import events
+from kubexm.plan.events import AnyEvent
+from kubexm.plan.fragment import ExecutionFragment
+from kubexm.plan.graph import ExecutionGraph
+from kubexm.plan.result import Cause, HostResult
+
+KEPT_FAILURES = 1000
+
+
+@dataclass(slots=True)
+class Section:
+    """A module, or whatever stands right below the pipeline."""
+
+    name: str
+    units: int = 0
+    changed: int = 0
+    satisfied: int = 0
+    failed: int = 0
+    held_back: int = 0
+    other: int = 0
+
+    @property
+    def done(self) -> int:
+        return self.changed + self.satisfied + self.failed + self.held_back + self.other
+
+    def count(self, result: HostResult) -> None:
+        if result.status == "Failed":
+            self.failed += 1
+        elif result.satisfied:
+            self.satisfied += 1
+        elif result.status == "Skipped":
+            self.held_back += 1
+        elif result.changed:
+            self.changed += 1
+        else:
+            self.other += 1
+
+
+@dataclass(slots=True)
+class Running:
+    """A unit that runs now."""
+
+    node: str
+    host: str
+    since: float
+    note: str = ""
+
+
+@dataclass(slots=True)
+class Tally:
+    """A run at a glance."""
+
+    name: str
+    sections: dict[str, Section] = field(default_factory=dict)
+    running: dict[tuple[str, str], Running] = field(default_factory=dict)
+    failures: list[Cause] = field(default_factory=list)
+    quarantined: dict[str, Cause] = field(default_factory=dict)
+    started: float = 0.0
+    replayed: int = 0
+    finished: bool = False
+    turned: str = ""
+
+    @classmethod
+    def of(cls, graph: ExecutionGraph) -> Tally:
+        tally = cls(graph.name)
+        for node in graph:
+            tally.section(node.id).units += 1 if node.one_of else len(node.hosts)
+        return tally
+
+    def section(self, node: str) -> Section:
+        parts = node.split("/", 2)
+        name = parts[1] if len(parts) > 2 else parts[0]
+        if name not in self.sections:
+            self.sections[name] = Section(name)
+        return self.sections[name]
+
+    @property
+    def units(self) -> int:
+        return sum(section.units for section in self.sections.values())
+
+    @property
+    def done(self) -> int:
+        return sum(section.done for section in self.sections.values())
+
+    def remaining(self, now: float) -> float | None:
+        """Seconds that are left if the rest goes on as it went so far."""
+        fresh = self.done - self.replayed
+        if fresh < 2 or not self.started:
+            return None
+        return (now - self.started) / fresh * max(self.units - self.done, 0)
+
+    def take(self, event: AnyEvent) -> None:
+        """Count one more event."""
+        match event:
+            case events.RunStarted():
+                self.started = event.at
+            case events.UnitStarted():
+                self.running[event.node, event.host] = Running(event.node, event.host, event.at)
+            case events.UnitRetried():
+                self._note(event.node, event.host, f"again in {event.delay:.0f} s")
+            case events.Progress():
+                self._note(event.node, event.host, _share(event))
+            case events.UnitFinished():
+                self._finish(event)
+            case events.HostQuarantined():
+                self.quarantined[event.host] = event.cause
+            case events.Expanded():
+                self._grow(event.fragment)
+            case events.TurnedBack():
+                self._turn(event)
+            case events.RunFinished():
+                self.finished = True
+            case _:
+                pass
+
+    def _note(self, node: str, host: str, note: str) -> None:
+        if (unit := self.running.get((node, host))) is not None:
+            unit.note = note
+
+    def _finish(self, event: events.UnitFinished) -> None:
+        started = self.running.pop((event.node, event.host), None)
+        result = event.result
+        if started is None and result.start_time is not None and result.attempts > 0:
+            self.replayed += result.start_time.timestamp() < self.started
+        self.section(event.node).count(result)
+        if result.status == "Failed" and len(self.failures) < KEPT_FAILURES:
+            failure = result.failure or "failed"
+            self.failures.append(Cause(event.node, event.host, result.message, failure))
+
+    def _grow(self, fragment: ExecutionFragment) -> None:
+        for node in fragment.nodes:
+            self.section(node.id).units += 1 if node.one_of else len(node.hosts)
+
+    def _turn(self, event: events.TurnedBack) -> None:
+        self.turned = str(event.cause)
+        self.sections["undo"] = Section("undo", units=len(event.undo))
+
+
+def _share(event: events.Progress) -> str:
+    percent = f"{100 * event.done / event.total:.0f} %" if event.total else ""
+    return f"{event.text} {percent}".strip()

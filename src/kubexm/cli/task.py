@@ -1,0 +1,124 @@
+"""Commands on runs: list, show, logs, resume, retry, cancel."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from kubexm.app import tasks
+from kubexm.app.params import LogParams, PipelineParams, ResumeParams, RetryParams
+from kubexm.cli import endings
+from kubexm.cli.flags import Force, LiteralSecrets, Output, Set, Task
+from kubexm.cli.output import document, say, table
+from kubexm.common.paths import Home
+from kubexm.store import Run, StoredLine
+
+
+def list_(
+    *,
+    limit: Annotated[int, Parameter(help="At most so many.")] = 20,
+    output: Output = "text",
+) -> int:
+    """The latest runs, newest first."""
+    found = tasks.list_runs(Home.from_environment(), limit)
+    if output != "text":
+        document(found, output)
+    elif found:
+        say(table(("TASK", "NAME", "STATUS", "STARTED", "TOOK", "WHERE"), [_row(run) for run in found]))
+    else:
+        say("no runs yet")
+    return 0
+
+
+def _row(run: Run) -> tuple[str, ...]:
+    started = f"{run.started:%Y-%m-%d %H:%M:%S}" if run.started is not None else "-"
+    return (run.id, run.name, _status(run), started, _took(run), run.world or "real")
+
+
+def _status(run: Run) -> str:
+    if run.interrupted:
+        return "Interrupted"
+    return f"{run.status}, degraded" if run.degraded else run.status
+
+
+def _took(run: Run) -> str:
+    if run.started is None:
+        return "-"
+    end = run.ended or (datetime.now(UTC) if run.holder is not None else None)
+    return f"{(end - run.started).total_seconds():.1f} s" if end is not None else "-"
+
+
+def show_(task: Task, /, *, output: Output = "text") -> int:
+    """One run: the result of every unit, and where the time went."""
+    detail = tasks.show(Home.from_environment(), task)
+    if output == "text":
+        say(endings.detail(detail))
+    else:
+        document({"task": detail.run, "result": detail.result}, output)
+    return 0
+
+
+def logs_(
+    task: Task,
+    /,
+    *,
+    node: Annotated[str | None, Parameter(help="Only of this node.")] = None,
+    host: Annotated[str | None, Parameter(help="Only of this host.")] = None,
+    follow: Annotated[bool, Parameter(name=["--follow", "-F"], negative=(), help="Go on until the run has ended.")] = False,
+    output: Output = "text",
+) -> int:
+    """What the units of a run said."""
+    params = LogParams(task, node, host, follow=follow)
+    asyncio.run(_print_logs(params, output))
+    return 0
+
+
+async def _print_logs(params: LogParams, output: Output) -> None:
+    home = Home.from_environment()
+    if output != "text":
+        document([line async for line in tasks.logs(home, params)], output)
+        return
+    async for line in tasks.logs(home, params):
+        say(_line(line))
+
+
+def _line(line: StoredLine) -> str:
+    at = datetime.fromtimestamp(line.at, UTC)
+    return f"{at:%H:%M:%S.%f} {line.host} {line.node} {line.stream}: {line.text}"
+
+
+def resume_(task: Task, /, *, force: Force = False, output: Output = "text") -> int:
+    """Go on with a run that was interrupted or cancelled."""
+    from kubexm.cli import running
+
+    return asyncio.run(running.resume(ResumeParams(task, force), output))
+
+
+def retry_(
+    task: Task,
+    /,
+    *,
+    file: Annotated[
+        Path | None, Parameter(name=["--file", "-f"], help="The corrected pipeline file.")
+    ] = None,
+    set_: Set = (),
+    allow_literal_secrets: LiteralSecrets = False,
+    force: Force = False,
+    output: Output = "text",
+) -> int:
+    """Open an ended run again: what succeeded is kept, the rest is tried once more."""
+    from kubexm.cli import running
+
+    pipeline = PipelineParams(file, set_, allow_literal_secrets) if file is not None else None
+    return asyncio.run(running.retry(RetryParams(task, pipeline, force), output))
+
+
+def cancel_(task: Task, /) -> int:
+    """Stop a run that another process works on; it can be resumed."""
+    run = tasks.cancel(Home.from_environment(), task)
+    say(f"asked {run.holder} to stop; go on later with: kubexm task resume {run.id}")
+    return 0

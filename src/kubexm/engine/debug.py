@@ -1,0 +1,132 @@
+"""The interactive executor: the same engine, one unit at a time, asking before each.
+
+It wraps the loader, so the scheduler neither knows nor cares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from kubexm.engine.options import Control
+from kubexm.engine.ports import Load, Loaded
+from kubexm.plan.node import StepSpec
+from kubexm.plan.validation import inside
+from kubexm.runtime.contexts import StepContext, UnitView
+from kubexm.step.contract import Expander, Minter, NotYet, Outcome, Reader, Step, Verdict
+
+Choice = Literal["run", "skip", "retry", "abort", "continue"]
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Where the debugger stands: before a unit, or after it failed."""
+
+    node: str
+    host: str
+    summary: str
+    commands: tuple[str, ...]
+    error: str = ""
+
+
+Ask = Callable[[Situation], Awaitable[Choice]]
+
+
+class Debugger:
+    """Asks before every unit, or only at breakpoints, and after every failure."""
+
+    def __init__(self, ask: Ask, control: Control, breakpoints: Sequence[str] = ()) -> None:
+        self._ask = ask
+        self._control = control
+        self._breakpoints = tuple(breakpoints)
+        self._running_on = False
+
+    def wrap(self, load: Load) -> Load:
+        """A loader whose steps stop and ask."""
+        return lambda node: _PausedLoaded(self, load(node))
+
+    def stops_at(self, node: str) -> bool:
+        if self._breakpoints:
+            return any(inside(node, path) for path in self._breakpoints)
+        return not self._running_on
+
+    async def before(self, step: Step, ctx: StepContext) -> Choice:
+        """What the user wants to do with this unit."""
+        if not self.stops_at(ctx.node):
+            return "run"
+        choice = await self._asked(step, ctx, "")
+        if choice == "continue":
+            self._running_on, self._breakpoints = True, ()
+        return choice
+
+    async def after_failure(self, step: Step, ctx: StepContext, error: BaseException) -> Choice:
+        """Whether to try once more, go on as if it had worked, or leave it failed."""
+        return await self._asked(step, ctx, str(error) or type(error).__name__)
+
+    async def _asked(self, step: Step, ctx: StepContext, error: str) -> Choice:
+        commands = tuple(" ".join(command.argv) for command in step.probe(ctx.host) or ())
+        situation = Situation(ctx.node, ctx.host.name, step.summary(), commands, error)
+        choice = await self._ask(situation)
+        if choice == "abort":
+            self._control.cancel("aborted in the debugger")
+        return choice
+
+
+class _Paused(Step):
+    """A step with a debugger in front of it."""
+
+    kind = "debugged"
+
+    def __init__(self, debugger: Debugger, step: Step) -> None:
+        self._debugger = debugger
+        self._step = step
+        self.verifies = step.verifies
+        self.uninterruptible = step.uninterruptible
+        self.undoes_itself = step.undoes_itself
+        self.declares_intent = step.declares_intent
+
+    def spec(self) -> StepSpec:
+        return self._step.spec()
+
+    def summary(self) -> str:
+        return self._step.summary()
+
+    async def precheck(self, ctx: StepContext) -> Verdict:
+        choice = await self._debugger.before(self._step, ctx)
+        if choice in ("skip", "abort"):
+            return Verdict.holds("skipped by hand")
+        return await self._step.precheck(ctx)
+
+    async def run(self, ctx: StepContext) -> Outcome | NotYet | None:
+        if isinstance(self._step, Reader | Minter | Expander):
+            await self._debugger.before(self._step, ctx)  # these have no precheck to stop at
+        while True:
+            try:
+                return await self._step.run(ctx)
+            except Exception as error:
+                choice = await self._debugger.after_failure(self._step, ctx, error)
+                if choice == "skip":
+                    return Outcome(changed=False, message="failed, skipped by hand")
+                if choice != "retry":
+                    raise
+
+    async def rollback(self, ctx: StepContext) -> None:
+        await self._step.rollback(ctx)
+
+    async def diagnose(self, ctx: StepContext) -> str:
+        return await self._step.diagnose(ctx)
+
+
+class _PausedLoaded:
+    def __init__(self, debugger: Debugger, loaded: Loaded) -> None:
+        self._debugger = debugger
+        self._loaded = loaded
+        self.cls = loaded.cls
+        self.static = _Paused(debugger, loaded.static) if loaded.static is not None else None
+
+    def bind(self, view: UnitView) -> Step:
+        return _Paused(self._debugger, self._loaded.bind(view))
+
+    def wanted(self, view: UnitView) -> bool:
+        return self._loaded.wanted(view)

@@ -1,0 +1,169 @@
+"""Make a runtime: open all hosts at once, gather their facts, release them on every way out."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubexm.cache import Cache
+from kubexm.connector.base import Connector
+from kubexm.errors import HostUnreachable, KubexmError, Refused
+from kubexm.plan.records import LedgerEntry
+from kubexm.runner import facts
+from kubexm.runner.host import Host
+from kubexm.runtime.contexts import UnitView
+from kubexm.runtime.ledger import HostLedger
+from kubexm.runtime.secrets import SecretVault
+
+OPEN_SECONDS = 15.0
+CONNECTS_AT_ONCE = 64
+RETRY_SECONDS = 0.5
+Confirm = Callable[[str], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class HostConfig:
+    """A host as the inventory declares it."""
+
+    name: str
+    connector: Connector
+    described: Mapping[str, Any] = field(default_factory=dict)
+    """What `${host.…}` names: its name, address, roles and labels."""
+    vars: Mapping[str, Any] = field(default_factory=dict)
+    """Its variables, final."""
+    sudo: bool = False
+    state_dir: str = "/var/lib/kubexm"
+
+
+async def nobody_to_ask(question: str) -> None:
+    """Refuse: there is no person at the other end."""
+    raise Refused(
+        f"needs a person to answer: {question}", hint="run it on a terminal, or remove the pause"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeConfig:
+    """What a runtime is made of; every part can be replaced in a test."""
+
+    hosts: Sequence[HostConfig]
+    ledger: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
+    """Prior states by host and resource, as earlier runs recorded them."""
+    confirm: Confirm = nobody_to_ask
+    now: Callable[[], float] = time.time
+    secrets: SecretVault = field(default_factory=SecretVault)
+
+
+@dataclass(slots=True)
+class HostRuntime:
+    """One host, ready: its connector, what is declared and what is known of it."""
+
+    config: HostConfig
+    host: Host
+    reopening: asyncio.Lock = field(default_factory=asyncio.Lock)
+    prepared: set[str] = field(default_factory=set)
+
+
+class Runtime:
+    """All hosts of a run and what belongs to them."""
+
+    def __init__(self, config: RuntimeConfig) -> None:
+        self.secrets = config.secrets
+        self.cache = Cache()
+        self.unreachable: dict[str, str] = {}
+        self._config = config
+        self._hosts = {host.name: self._unopened(host) for host in config.hosts}
+        self._ledger = {name: dict(config.ledger.get(name, {})) for name in self._hosts}
+
+    def _unopened(self, host: HostConfig) -> HostRuntime:
+        return HostRuntime(
+            host,
+            Host(host.name, host.connector, sudo=host.sudo, state_dir=host.state_dir),
+        )
+
+    @classmethod
+    @asynccontextmanager
+    async def build(cls, config: RuntimeConfig) -> AsyncIterator[Runtime]:
+        """Open every host, concurrently; the unreachable are named, not raised."""
+        runtime = cls(config)
+        try:
+            await runtime._open_all()
+            yield runtime
+        finally:
+            await runtime._close_all()
+
+    async def _open_all(self) -> None:
+        gate = asyncio.Semaphore(CONNECTS_AT_ONCE)
+        async with asyncio.TaskGroup() as group:
+            for host in self._hosts.values():
+                group.create_task(self._open(host, gate))
+
+    async def _open(self, host: HostRuntime, gate: asyncio.Semaphore) -> None:
+        name = host.config.name
+        try:
+            async with gate, asyncio.timeout(OPEN_SECONDS):
+                await host.config.connector.open()
+                gathered = await facts.gather(host.host)
+        except TimeoutError:
+            self.unreachable[name] = f"did not answer within {OPEN_SECONDS:g} s"
+        except (KubexmError, OSError) as error:
+            self.unreachable[name] = str(error)
+        else:
+            host.host.facts = gathered
+
+    async def _close_all(self) -> None:
+        closing = (host.config.connector.close() for host in self._hosts.values())
+        await asyncio.gather(*closing, return_exceptions=True)
+
+    def host(self, name: str) -> Host:
+        return self._hosts[name].host
+
+    def view(self, name: str, values: Mapping[str, Any]) -> UnitView:
+        """What references may name on this host."""
+        host = self._hosts[name]
+        return UnitView(
+            host=host.config.described,
+            vars=host.config.vars,
+            facts=host.host.facts,
+            values=values,
+        )
+
+    def facts(self) -> dict[str, Mapping[str, Any]]:
+        """Facts of every host that was reached."""
+        return {
+            name: host.host.facts
+            for name, host in self._hosts.items()
+            if name not in self.unreachable
+        }
+
+    def ledger(self, name: str, remember: Callable[[LedgerEntry], Awaitable[None]]) -> HostLedger:
+        host = self._hosts[name]
+        return HostLedger(host.host, self._ledger[name], host.prepared, remember, self.now)
+
+    def now(self) -> float:
+        return self._config.now()
+
+    def redact(self, text: str) -> str:
+        return self.secrets.redact(text)
+
+    def conceal(self, value: Any) -> None:
+        self.secrets.conceal(value)
+
+    async def reconnect(self, name: str) -> None:
+        """Open the connection again, however often it takes; the caller bounds the time."""
+        host = self._hosts[name]
+        async with host.reopening:
+            while True:
+                try:
+                    await host.config.connector.open()
+                except (HostUnreachable, OSError):
+                    await asyncio.sleep(RETRY_SECONDS)
+                else:
+                    return
+
+    async def confirm(self, question: str) -> None:
+        await self._config.confirm(question)
