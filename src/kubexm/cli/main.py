@@ -53,7 +53,7 @@ for name, text in (
 @app.meta.default
 def launch(
     *tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
-    log_format: Literal["text", "json"] = "text",
+    log_format: Literal["text", "json"] | None = None,
     log_level: Literal["debug", "info", "warning", "error"] = "warning",
 ) -> int:
     """Run a command.
@@ -61,13 +61,13 @@ def launch(
     Parameters
     ----------
     log_format
-        How log lines look, on standard error.
+        How log lines look, on standard error; by default text on a terminal, else JSON.
     log_level
         The least important log lines that are written.
     """
     from kubexm import logger
 
-    logger.configure(log_format, log_level)
+    logger.configure(log_format or ("text" if sys.stderr.isatty() else "json"), log_level)
     code = app(tokens, exit_on_error=False, print_error=False)
     return code if isinstance(code, int) else 0
 

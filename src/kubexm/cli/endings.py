@@ -1,0 +1,133 @@
+"""The end of a run: what came of it, where the time went, and the next command to type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from kubexm.app.runs import RunOutcome
+from kubexm.app.tasks import TaskDetail
+from kubexm.cli.foretold import foretold
+from kubexm.plan import codec
+from kubexm.plan.graph import ExecutionGraph
+from kubexm.plan.result import GraphExecutionResult, HostResult
+
+SHOWN_FAILURES = 20
+OUTPUT_LINES = 12
+
+
+def exit_code(result: GraphExecutionResult) -> int:
+    """0 done, 1 failed, 3 cancelled, 5 done without quarantined hosts."""
+    if result.status == "Cancelled":
+        return 3
+    if result.status != "Success":
+        return 1
+    return 5 if result.degraded else 0
+
+
+def summary(outcome: RunOutcome) -> str:
+    """What a person wants to know when a run is over."""
+    if outcome.result.dry_run:
+        return foretold(outcome.result)
+    lines = [*ended(outcome.graph, outcome.result)]
+    if outcome.task is not None:
+        lines.append(_next(outcome.result, outcome.task))
+    return "\n".join(lines)
+
+
+def detail(found: TaskDetail) -> str:
+    """The same for a run of the past, or one that is under way."""
+    run = found.run
+    state = "Interrupted" if run.interrupted else run.status
+    lines = [f"task {run.id} · {run.name} · {state}"]
+    if run.holder is not None:
+        lines.append(f"worked on by {run.holder}")
+    lines.extend(ended(found.graph, found.result))
+    if run.interrupted:
+        lines.append(f"hint: go on with: kubexm task resume {run.id}")
+    else:
+        lines.append(_next(found.result, run.id))
+    return "\n".join(lines)
+
+
+def ended(graph: ExecutionGraph, result: GraphExecutionResult) -> list[str]:
+    """Counts, failures, lost hosts."""
+    lines = [_counts(result), *_failures(result), *_lost(result)]
+    if result.rollback is not None:
+        lines.append(f"rollback: {_counts(result.rollback)}")
+        lines.extend(_failures(result.rollback))
+    return lines
+
+
+def _counts(result: GraphExecutionResult) -> str:
+    hosts = [host for node in result.node_results.values() for host in node.host_results.values()]
+    if not hosts:
+        return f"{result.graph_name}: {result.status} · nothing to do"
+    parts = [
+        (sum(host.changed and host.status == "Success" for host in hosts), "changed"),
+        (sum(host.satisfied for host in hosts), "as wanted"),
+        (sum(_only_ran(host) for host in hosts), "ran"),
+        (sum(host.status == "Failed" for host in hosts), "failed"),
+        (sum(host.status == "Skipped" and not host.satisfied for host in hosts), "held back"),
+        (sum(host.status == "Cancelled" for host in hosts), "cancelled"),
+        (sum(host.status == "RolledBack" for host in hosts), "rolled back"),
+        (sum(host.status in ("Pending", "Running") for host in hosts), "pending"),
+    ]
+    told = [f"{count:,} {word}" for count, word in parts if count]
+    word = f"{result.status}, degraded" if result.degraded else result.status
+    return f"{result.graph_name}: {word} · " + " · ".join(told)
+
+
+def _only_ran(host: HostResult) -> bool:
+    return host.status == "Success" and not host.changed
+
+
+def _failures(result: GraphExecutionResult) -> list[str]:
+    lines: list[str] = []
+    failed = [
+        (id, host)
+        for id, node in result.node_results.items()
+        for host in node.host_results.values()
+        if host.status == "Failed"
+    ]
+    for id, host in failed[:SHOWN_FAILURES]:
+        lines += ["", f"✗ {id} on {host.host_name}", *_indented(host.message)]
+        output = host.stderr or host.stdout
+        if output.strip():
+            lines += _indented("\n".join(output.splitlines()[-OUTPUT_LINES:]), "  | ")
+    if len(failed) > SHOWN_FAILURES:
+        lines.append(f"… and {len(failed) - SHOWN_FAILURES:,} more failures")
+    return [*lines, ""] if lines else []
+
+
+def _indented(text: str, mark: str = "  ") -> list[str]:
+    return [f"{mark}{line}" for line in text.splitlines()]
+
+
+def _lost(result: GraphExecutionResult) -> list[str]:
+    return [
+        f"lost {host}: {cause.message.splitlines()[0] if cause.message else cause.failure}"
+        f" (at {cause.node})"
+        for host, cause in result.quarantined.items()
+    ]
+
+
+def _next(result: GraphExecutionResult, task: str) -> str:
+    if result.status == "Cancelled":
+        return f"hint: go on with: kubexm task resume {task}"
+    if result.status in ("Failed", "RolledBack") or result.degraded:
+        return (
+            f"hint: `kubexm task logs {task}` shows what was said;"
+            f" try again with: kubexm task retry {task}"
+        )
+    return f"hint: `kubexm task show {task}` shows every unit"
+
+
+def as_data(outcome: RunOutcome) -> dict[str, Any]:
+    """The outcome for programs."""
+    return {
+        "task": outcome.task,
+        "world": str(outcome.world) if outcome.world is not None else None,
+        "result": msgspec.json.decode(codec.encode_result(outcome.result)),
+    }

@@ -1,0 +1,48 @@
+"""Plans as people and programs read them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from kubexm.app.planning import Planned, summary_of
+from kubexm.plan import render
+from kubexm.plan.graph import ExecutionGraph
+from kubexm.plan.svg import as_svg
+from kubexm.plan.text import as_text
+
+Drawing = Literal["text", "mermaid", "dot", "json", "svg"]
+
+
+def overview(planned: Planned) -> str:
+    """The tree of what would run where, what is worth knowing about it, and its size."""
+    graph = planned.graph
+    hosts = {host for node in graph for host in node.hosts}
+    undecided = sum(node.when is not None for node in graph)
+    lines = [as_text(graph, summary_of).rstrip("\n"), ""]
+    lines.append(f"{len(graph):,} nodes · {graph.unit_count:,} units · {len(hosts):,} hosts")
+    if undecided:
+        lines.append(f"{undecided:,} nodes have a `when`, which is decided on the host (?)")
+    for warning in planned.warnings:
+        lines.append(f"warning: {warning}")
+    lines.append("hint: `kubexm run --check` connects and says what would change")
+    return "\n".join(lines)
+
+
+def as_data(planned: Planned) -> dict[str, Any]:
+    """The same for programs."""
+    graph = msgspec.json.decode(render.as_json(planned.graph))
+    return {"graph": graph, "warnings": [str(warning) for warning in planned.warnings]}
+
+
+def drawn(graph: ExecutionGraph, style: Drawing) -> str:
+    """The graph in one of the drawing languages."""
+    if style == "json":
+        return render.as_json(graph)
+    return {
+        "text": as_text,
+        "mermaid": render.as_mermaid,
+        "dot": render.as_dot,
+        "svg": as_svg,
+    }[style](graph, summary_of)
