@@ -70,7 +70,7 @@ def _renderer(style: Format) -> structlog.typing.Processor:
 
 
 def _redacted(redact: Redact) -> structlog.typing.Processor:
-    def process(logger: Any, method: str, event: structlog.typing.EventDict) -> Any:
+    def process(_logger: Any, _method: str, event: structlog.typing.EventDict) -> Any:
         return {key: _clean(value, redact) for key, value in event.items()}
 
     return process

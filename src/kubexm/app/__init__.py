@@ -1,1 +1,1 @@
-"""What a user can ask for, independent of how they ask: one use case, one typed parameter object."""
+"""What a user can ask for, however they ask: use cases with a typed parameter object each."""

@@ -9,7 +9,7 @@ from kubexm.plan.events import AnyEvent
 from kubexm.plan.graph import ExecutionGraph
 
 
-async def show_as_log(subscription: Subscription, graph: ExecutionGraph) -> None:
+async def show_as_log(subscription: Subscription, _graph: ExecutionGraph) -> None:
     """Write a log line for each event that somebody may look for later."""
     async for event in subscription:
         _write(event)

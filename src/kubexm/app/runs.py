@@ -12,7 +12,7 @@ import msgspec
 
 from kubexm.app import places, planning
 from kubexm.app.execution import Front, Job, perform, perform_held
-from kubexm.app.params import PlanParams, ResumeParams, RetryParams, RunParams
+from kubexm.app.params import PipelineParams, PlanParams, ResumeParams, RetryParams, RunParams
 from kubexm.app.planning import Planned
 from kubexm.common.paths import Home
 from kubexm.engine import MemoryJournal, Options
@@ -143,15 +143,14 @@ async def retry(params: RetryParams, front: Front, home: Home) -> RunOutcome:
             )
         corrected = None
         if params.pipeline is not None:
-            corrected = _corrected(store, stored, params)
+            corrected = _corrected(stored, params.pipeline)
         return await _continue(
             store, stored, front, home, force=params.force, reopen=True, corrected=corrected
         )
 
 
-def _corrected(store: Store, stored: Run, params: RetryParams) -> Planned:
-    assert params.pipeline is not None
-    planned = planning.plan(PlanParams(params.pipeline))
+def _corrected(stored: Run, pipeline: PipelineParams) -> Planned:
+    planned = planning.plan(PlanParams(pipeline))
     if planned.graph.name != stored.name:
         raise InvalidInput(
             f"task `{stored.id}` ran `{stored.name}`, but the file describes"

@@ -76,9 +76,7 @@ async def logs(home: Home, params: LogParams) -> AsyncIterator[StoredLine]:
 
 
 def _lines(store: Store, params: LogParams, after: int) -> Iterable[StoredLine]:
-    while lines := store.log_lines(
-        params.task, after=after, node=params.node, host=params.host
-    ):
+    while lines := store.log_lines(params.task, after=after, node=params.node, host=params.host):
         yield from lines
         after = lines[-1].seq
 
@@ -90,9 +88,7 @@ def result_of(run: Run, graph: ExecutionGraph, state: RunState) -> GraphExecutio
     return GraphExecutionResult(
         graph_name=graph.name,
         status=run.status,
-        node_results={
-            id: _node(node, state, undone, run) for id, node in whole.nodes.items()
-        },
+        node_results={id: _node(node, state, undone, run) for id, node in whole.nodes.items()},
         start_time=run.started,
         end_time=run.ended,
         degraded=run.degraded,
@@ -109,9 +105,7 @@ def _expanded(graph: ExecutionGraph, state: RunState) -> ExecutionGraph:
     return graph
 
 
-def _node(
-    node: ExecutionNode, state: RunState, undone: frozenset[Unit], run: Run
-) -> NodeResult:
+def _node(node: ExecutionNode, state: RunState, undone: frozenset[Unit], run: Run) -> NodeResult:
     hosts: dict[str, HostResult] = {}
     tolerated = set()
     for host in (ANY_HOST,) if node.one_of else node.hosts:

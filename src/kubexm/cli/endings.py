@@ -10,8 +10,9 @@ from kubexm.app.runs import RunOutcome
 from kubexm.app.tasks import TaskDetail
 from kubexm.cli.foretold import foretold
 from kubexm.plan import codec
+from kubexm.plan import report as reports
 from kubexm.plan.graph import ExecutionGraph
-from kubexm.plan.result import GraphExecutionResult, HostResult
+from kubexm.plan.result import GraphExecutionResult
 
 SHOWN_FAILURES = 20
 OUTPUT_LINES = 12
@@ -52,35 +53,15 @@ def detail(found: TaskDetail) -> str:
 
 
 def ended(graph: ExecutionGraph, result: GraphExecutionResult) -> list[str]:
-    """Counts, failures, lost hosts."""
-    lines = [_counts(result), *_failures(result), *_lost(result)]
+    """Counts and times, then each failure with what it said last."""
+    lines = [reports.as_text(reports.report(graph, result)).rstrip("\n"), *_failures(result)]
     if result.rollback is not None:
-        lines.append(f"rollback: {_counts(result.rollback)}")
-        lines.extend(_failures(result.rollback))
-    return lines
-
-
-def _counts(result: GraphExecutionResult) -> str:
-    hosts = [host for node in result.node_results.values() for host in node.host_results.values()]
-    if not hosts:
-        return f"{result.graph_name}: {result.status} · nothing to do"
-    parts = [
-        (sum(host.changed and host.status == "Success" for host in hosts), "changed"),
-        (sum(host.satisfied for host in hosts), "as wanted"),
-        (sum(_only_ran(host) for host in hosts), "ran"),
-        (sum(host.status == "Failed" for host in hosts), "failed"),
-        (sum(host.status == "Skipped" and not host.satisfied for host in hosts), "held back"),
-        (sum(host.status == "Cancelled" for host in hosts), "cancelled"),
-        (sum(host.status == "RolledBack" for host in hosts), "rolled back"),
-        (sum(host.status in ("Pending", "Running") for host in hosts), "pending"),
-    ]
-    told = [f"{count:,} {word}" for count, word in parts if count]
-    word = f"{result.status}, degraded" if result.degraded else result.status
-    return f"{result.graph_name}: {word} · " + " · ".join(told)
-
-
-def _only_ran(host: HostResult) -> bool:
-    return host.status == "Success" and not host.changed
+        undone = sum(len(node.host_results) for node in result.rollback.node_results.values())
+        lines += [
+            f"rollback: {result.rollback.status}, {undone:,} units",
+            *_failures(result.rollback),
+        ]
+    return [*lines, ""]
 
 
 def _failures(result: GraphExecutionResult) -> list[str]:
@@ -98,19 +79,11 @@ def _failures(result: GraphExecutionResult) -> list[str]:
             lines += _indented("\n".join(output.splitlines()[-OUTPUT_LINES:]), "  | ")
     if len(failed) > SHOWN_FAILURES:
         lines.append(f"… and {len(failed) - SHOWN_FAILURES:,} more failures")
-    return [*lines, ""] if lines else []
+    return lines
 
 
 def _indented(text: str, mark: str = "  ") -> list[str]:
     return [f"{mark}{line}" for line in text.splitlines()]
-
-
-def _lost(result: GraphExecutionResult) -> list[str]:
-    return [
-        f"lost {host}: {cause.message.splitlines()[0] if cause.message else cause.failure}"
-        f" (at {cause.node})"
-        for host, cause in result.quarantined.items()
-    ]
 
 
 def _next(result: GraphExecutionResult, task: str) -> str:
@@ -130,4 +103,5 @@ def as_data(outcome: RunOutcome) -> dict[str, Any]:
         "task": outcome.task,
         "world": str(outcome.world) if outcome.world is not None else None,
         "result": msgspec.json.decode(codec.encode_result(outcome.result)),
+        "report": msgspec.to_builtins(reports.report(outcome.graph, outcome.result)),
     }

@@ -22,9 +22,7 @@ Only = Annotated[
 ]
 From = Annotated[
     tuple[str, ...],
-    Parameter(
-        name="--from", negative=(), help="This path and all that depends on it. Repeatable."
-    ),
+    Parameter(name="--from", negative=(), help="This path and all that depends on it. Repeatable."),
 ]
 Skip = Annotated[
     tuple[str, ...],
@@ -52,3 +50,5 @@ Force = Annotated[
     Parameter(name="--force", negative=(), help="Go on although something changed since."),
 ]
 Task = Annotated[str, Parameter(help="The id of the task.")]
+Logged = Annotated[bool, Parameter(parse=False)]
+"""Whether the user asked for a log; handed in by the command around."""

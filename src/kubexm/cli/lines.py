@@ -11,7 +11,7 @@ from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.result import HostResult
 
 
-async def show_lines(subscription: Subscription, graph: ExecutionGraph) -> None:
+async def show_lines(subscription: Subscription, _graph: ExecutionGraph) -> None:
     """Print a line for each change, failure and lost host, as it happens."""
     async for event in subscription:
         if (line := line_of(event)) is not None:

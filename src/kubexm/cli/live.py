@@ -14,6 +14,7 @@ from rich.text import Text
 from kubexm.cli.tally import Running, Section, Tally
 from kubexm.engine.bus import Subscription
 from kubexm.plan.graph import ExecutionGraph
+from kubexm.plan.report import duration
 from kubexm.plan.result import Cause
 
 FRAMES_PER_SECOND = 5
@@ -83,8 +84,13 @@ def _section_row(section: Section) -> tuple[Text, Text, Text, Text]:
     full = int(share * BAR)
     style = "red" if section.failed else "green" if section.done >= section.units else "cyan"
     bar = Text("━" * full, style=style)
-    bar.append("━" * (BAR - full), style="bright_black")
-    return Text(f"  {section.name}"), bar, Text(f"{section.done:,}/{section.units:,}"), _marks(section)
+    bar.append("╌" * (BAR - full), style="bright_black")
+    return (
+        Text(f"  {section.name}"),
+        bar,
+        Text(f"{section.done:,}/{section.units:,}"),
+        _marks(section),
+    )
 
 
 def _marks(section: Section) -> Text:
@@ -126,15 +132,3 @@ def _failure_line(failure: Cause) -> Text:
     text.append(f"{failure.node}: ")
     text.append(failure.message.splitlines()[0] if failure.message else failure.failure)
     return text
-
-
-def duration(seconds: float) -> str:
-    """A time as people say it."""
-    if seconds < 10:
-        return f"{max(seconds, 0):.1f} s"
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    minutes, rest = divmod(int(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest:02} s"
-    return f"{minutes // 60} h {minutes % 60:02} min"

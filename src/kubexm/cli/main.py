@@ -54,7 +54,7 @@ for name, text in (
 def launch(
     *tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
     log_format: Literal["text", "json"] | None = None,
-    log_level: Literal["debug", "info", "warning", "error"] = "warning",
+    log_level: Literal["debug", "info", "warning", "error"] | None = None,
 ) -> int:
     """Run a command.
 
@@ -63,12 +63,18 @@ def launch(
     log_format
         How log lines look, on standard error; by default text on a terminal, else JSON.
     log_level
-        The least important log lines that are written.
+        The least important log lines that are written; `info` if only a format is given.
+
+    With either of them a run writes a log in place of its usual view.
     """
     from kubexm import logger
 
-    logger.configure(log_format or ("text" if sys.stderr.isatty() else "json"), log_level)
-    code = app(tokens, exit_on_error=False, print_error=False)
+    logged = log_format is not None or log_level is not None
+    style = log_format or ("text" if sys.stderr.isatty() else "json")
+    logger.configure(style, log_level or ("info" if logged else "warning"))
+    command, bound, ignored = app.parse_args(tokens, exit_on_error=False, print_error=False)
+    injected = {"logged": logged} if "logged" in ignored else {}
+    code = command(*bound.args, **bound.kwargs, **injected)
     return code if isinstance(code, int) else 0
 
 
@@ -82,11 +88,13 @@ def guarded(arguments: list[str]) -> int:
     try:
         code = app.meta(arguments, exit_on_error=False, print_error=False)
     except CycloptsError as error:
-        print(f"error: usage\n  {error}\n\nhint: `kubexm --help` shows what there is", file=sys.stderr)
+        print(
+            f"error: usage\n  {error}\n\nhint: `kubexm --help` shows what there is", file=sys.stderr
+        )
         return 2
     except BrokenPipeError:
         return 1
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 the last place where an error can become a message
         from kubexm.cli.messages import report_error
 
         return report_error(error)

@@ -15,7 +15,9 @@ def report_error(error: Exception) -> int:
         print(described(single), file=sys.stderr)
         return single.exit_code
     traceback.print_exception(error)
-    print("\nerror: defect\n  this is a mistake in kubexm itself, please report it", file=sys.stderr)
+    print(
+        "\nerror: defect\n  this is a mistake in kubexm itself, please report it", file=sys.stderr
+    )
     return 1
 
 

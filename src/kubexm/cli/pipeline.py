@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from kubexm.cli import flags
 from kubexm.cli.flags import From, Hosts, LiteralSecrets, OnFailureFlag, Only, Output, Set, Skip
 from kubexm.cli.output import document, say
 from kubexm.plan.select import Selection
-
-Flag = Annotated[bool, Parameter(negative=())]
 
 
 def run(
@@ -45,7 +44,8 @@ def run(
     skip: Skip = (),
     hosts: Hosts = (),
     parallelism: Annotated[
-        int | None, Parameter(help="At most so many units at once; 512 by default.")
+        int | None,
+        Parameter(validator=Number(gte=1), help="At most so many units at once; 512 by default."),
     ] = None,
     on_failure: OnFailureFlag = None,
     require_all_hosts: Annotated[
@@ -54,6 +54,7 @@ def run(
     set_: Set = (),
     allow_literal_secrets: LiteralSecrets = False,
     output: Output = "text",
+    logged: flags.Logged,
 ) -> int:
     """Run a pipeline."""
     from kubexm.app.params import PipelineParams, PlanParams, RunParams
@@ -73,7 +74,7 @@ def run(
         on_failure=on_failure,
         require_all_hosts=require_all_hosts,
     )
-    return asyncio.run(running.run(params, output))
+    return asyncio.run(running.run(params, output, logged))
 
 
 def plan(

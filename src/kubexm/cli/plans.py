@@ -24,8 +24,7 @@ def overview(planned: Planned) -> str:
     lines.append(f"{len(graph):,} nodes · {graph.unit_count:,} units · {len(hosts):,} hosts")
     if undecided:
         lines.append(f"{undecided:,} nodes have a `when`, which is decided on the host (?)")
-    for warning in planned.warnings:
-        lines.append(f"warning: {warning}")
+    lines.extend(f"warning: {warning}" for warning in planned.warnings)
     lines.append("hint: `kubexm run --check` connects and says what would change")
     return "\n".join(lines)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from kubexm.app import runs
 from kubexm.app.execution import Front, Show
@@ -17,25 +17,32 @@ from kubexm.common.paths import Home
 Carry = Callable[[Front, Home], Awaitable[RunOutcome]]
 
 
-async def run(params: RunParams, output: Format) -> int:
+async def run(params: RunParams, output: Format, logged: bool) -> int:
     """Run a pipeline."""
     return await _watched(
-        lambda front, home: runs.run(params, front, home), output, debug=params.debug
+        lambda front, home: runs.run(params, front, home),
+        output,
+        _shows(logged, params.debug),
+        debug=params.debug,
     )
 
 
-async def resume(params: ResumeParams, output: Format) -> int:
+async def resume(params: ResumeParams, output: Format, logged: bool) -> int:
     """Go on with a run."""
-    return await _watched(lambda front, home: runs.resume(params, front, home), output)
+    return await _watched(
+        lambda front, home: runs.resume(params, front, home), output, _shows(logged)
+    )
 
 
-async def retry(params: RetryParams, output: Format) -> int:
+async def retry(params: RetryParams, output: Format, logged: bool) -> int:
     """Open a run again."""
-    return await _watched(lambda front, home: runs.retry(params, front, home), output)
+    return await _watched(
+        lambda front, home: runs.retry(params, front, home), output, _shows(logged)
+    )
 
 
-async def _watched(carry: Carry, output: Format, debug: bool = False) -> int:
-    front = Front(shows=_shows(debug))
+async def _watched(carry: Carry, output: Format, shows: Sequence[Show], debug: bool = False) -> int:
+    front = Front(shows=shows)
     if terminal.is_interactive():
         front.confirm = terminal.confirm
     if debug:
@@ -49,12 +56,14 @@ async def _watched(carry: Carry, output: Format, debug: bool = False) -> int:
     return endings.exit_code(outcome.result)
 
 
-def _shows(debug: bool) -> tuple[Show, ...]:
-    """A live view on a terminal, lines elsewhere; the log either way."""
+def _shows(logged: bool, debug: bool = False) -> tuple[Show, ...]:
+    """A log if one was asked for; else a live view on a terminal, and lines elsewhere."""
+    if logged:
+        return (show_as_log,)
     if sys.stderr.isatty() and not debug:
         from kubexm.cli.live import show_live
 
-        return show_live, show_as_log
+        return (show_live,)
     from kubexm.cli.lines import show_lines
 
-    return show_lines, show_as_log
+    return (show_lines,)

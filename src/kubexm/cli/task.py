@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from kubexm.app import tasks
 from kubexm.app.params import LogParams, PipelineParams, ResumeParams, RetryParams
 from kubexm.cli import endings
-from kubexm.cli.flags import Force, LiteralSecrets, Output, Set, Task
+from kubexm.cli.flags import Force, LiteralSecrets, Logged, Output, Set, Task
 from kubexm.cli.output import document, say, table
 from kubexm.common.paths import Home
 from kubexm.store import Run, StoredLine
@@ -28,7 +28,11 @@ def list_(
     if output != "text":
         document(found, output)
     elif found:
-        say(table(("TASK", "NAME", "STATUS", "STARTED", "TOOK", "WHERE"), [_row(run) for run in found]))
+        say(
+            table(
+                ("TASK", "NAME", "STATUS", "STARTED", "TOOK", "WHERE"), [_row(run) for run in found]
+            )
+        )
     else:
         say("no runs yet")
     return 0
@@ -68,7 +72,9 @@ def logs_(
     *,
     node: Annotated[str | None, Parameter(help="Only of this node.")] = None,
     host: Annotated[str | None, Parameter(help="Only of this host.")] = None,
-    follow: Annotated[bool, Parameter(name=["--follow", "-F"], negative=(), help="Go on until the run has ended.")] = False,
+    follow: Annotated[
+        bool, Parameter(name=["--follow", "-F"], negative=(), help="Go on until the run has ended.")
+    ] = False,
     output: Output = "text",
 ) -> int:
     """What the units of a run said."""
@@ -91,11 +97,11 @@ def _line(line: StoredLine) -> str:
     return f"{at:%H:%M:%S.%f} {line.host} {line.node} {line.stream}: {line.text}"
 
 
-def resume_(task: Task, /, *, force: Force = False, output: Output = "text") -> int:
+def resume_(task: Task, /, *, force: Force = False, output: Output = "text", logged: Logged) -> int:
     """Go on with a run that was interrupted or cancelled."""
     from kubexm.cli import running
 
-    return asyncio.run(running.resume(ResumeParams(task, force), output))
+    return asyncio.run(running.resume(ResumeParams(task, force), output, logged))
 
 
 def retry_(
@@ -109,12 +115,13 @@ def retry_(
     allow_literal_secrets: LiteralSecrets = False,
     force: Force = False,
     output: Output = "text",
+    logged: Logged,
 ) -> int:
     """Open an ended run again: what succeeded is kept, the rest is tried once more."""
     from kubexm.cli import running
 
     pipeline = PipelineParams(file, set_, allow_literal_secrets) if file is not None else None
-    return asyncio.run(running.retry(RetryParams(task, pipeline, force), output))
+    return asyncio.run(running.retry(RetryParams(task, pipeline, force), output, logged))
 
 
 def cancel_(task: Task, /) -> int:

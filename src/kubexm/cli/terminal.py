@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from kubexm.engine.debug import Choice, Situation
 from kubexm.engine.options import Control
@@ -51,10 +51,8 @@ def signals(control: Control) -> Iterator[None]:
 
 def _hint(number: signal.Signals) -> None:
     if number == signal.SIGINT:
-        try:
+        with suppress(OSError):  # the terminal may be gone, the run's state is not
             sys.stderr.write("stopping: running steps get a moment; Ctrl-C again kills\n")
-        except OSError:
-            pass  # the terminal is gone, the run's state is not
 
 
 async def confirm(question: str) -> None:

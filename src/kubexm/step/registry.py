@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar, dataclass_transform
 
 import msgspec
@@ -65,8 +67,13 @@ def load(kind: str, params: Mapping[str, Any]) -> Step:
 
 
 def digest(kind: str) -> str:
-    """Changes when the code of a step does, so that a stored graph can tell."""
-    return hashlib.sha256(inspect.getsource(find(kind)).encode()).hexdigest()[:16]
+    """Changes when the file of a step's code does, so that a stored graph can tell."""
+    return _file_digest(inspect.getfile(find(kind)))
+
+
+@functools.cache
+def _file_digest(path: str) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
 
 
 def _decode(wanted: type, value: Any) -> Any:

@@ -1,0 +1,269 @@
+"""What a run came to and where its time went, as data and as plain text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Literal, TypeVar
+
+import msgspec
+
+from kubexm.plan.graph import ExecutionGraph
+from kubexm.plan.history import History, Span
+from kubexm.plan.outline import cells, one_line
+from kubexm.plan.records import Unit
+from kubexm.plan.result import GraphExecutionResult, HostResult, Sign, Status
+
+Count = Literal[
+    "changed",
+    "unchanged",
+    "satisfied",
+    "failed",
+    "skipped",
+    "cancelled",
+    "rolled back",
+    "running",
+    "pending",
+]
+_COUNTS: Mapping[Status, Count] = {
+    "Failed": "failed",
+    "Skipped": "skipped",
+    "Cancelled": "cancelled",
+    "RolledBack": "rolled back",
+    "Running": "running",
+    "Pending": "pending",
+}
+
+
+class UnitTime(msgspec.Struct, frozen=True, rename="camel"):
+    """Seconds: from the start of the run, how long it took, how long it was ready but waited."""
+
+    node: str
+    host: str
+    start: float
+    duration: float
+    waited: float
+
+
+class TimeShare(msgspec.Struct, frozen=True, rename="camel"):
+    """The seconds that the units of one step kind or module took and waited, all together."""
+
+    name: str
+    units: int
+    duration: float
+    waited: float
+
+
+class RunReport(msgspec.Struct, frozen=True, rename="camel"):
+    """All there is to say at the end of a run."""
+
+    graph_name: str
+    status: Status
+    dry_run: bool
+    degraded: bool
+    message: str
+    duration: float
+    units: int
+    counts: dict[Count, int]
+    """How many units came to what; what none came to is left out."""
+    signs: dict[Sign, int]
+    """In a dry run: how many units would do what."""
+    without: dict[str, str]
+    """Hosts that were lost on the way, and why."""
+    critical_path: tuple[UnitTime, ...]
+    """The units that the end had to wait for, one after the other."""
+    by_module: tuple[TimeShare, ...]
+    by_step: tuple[TimeShare, ...]
+    slowest: tuple[UnitTime, ...]
+
+
+def report(
+    graph: ExecutionGraph,
+    result: GraphExecutionResult,
+    times: Mapping[Unit, tuple[float, float]] | None = None,
+    *,
+    slowest: int = 10,
+) -> RunReport:
+    """The report of a run; with `times`, start and end of units as another clock saw them."""
+    spans = _spans(result) if times is None else {unit: Span(*time) for unit, time in times.items()}
+    history = History(graph, result, spans)
+    begin = min((span.start for span in spans.values()), default=0.0)
+    units = {unit: _unit_time(unit, span, history, begin) for unit, span in spans.items()}
+    return RunReport(
+        graph_name=result.graph_name,
+        status=result.status,
+        dry_run=result.dry_run,
+        degraded=result.degraded,
+        message=result.message,
+        duration=_duration(result, spans, begin),
+        units=sum(len(node.host_results) for node in result.node_results.values()),
+        counts=_counted(_count(host) for host in _hosts(result)),
+        signs=_counted(host.sign for host in _hosts(result) if host.sign),
+        without={host: str(cause) for host, cause in result.quarantined.items()},
+        critical_path=tuple(units[unit] for unit in history.critical_path()),
+        by_module=_shares(units.values(), lambda unit: _module(unit.node)),
+        by_step=_shares(units.values(), lambda unit: result.node_results[unit.node].step_name),
+        slowest=tuple(sorted(units.values(), key=lambda unit: -unit.duration)[:slowest]),
+    )
+
+
+def _hosts(result: GraphExecutionResult) -> Iterator[HostResult]:
+    return (host for node in result.node_results.values() for host in node.host_results.values())
+
+
+def _spans(result: GraphExecutionResult) -> dict[Unit, Span]:
+    return {
+        (id, name): Span(host.start_time.timestamp(), host.end_time.timestamp())
+        for id, node in result.node_results.items()
+        for name, host in node.host_results.items()
+        if host.start_time is not None and host.end_time is not None
+    }
+
+
+def _unit_time(unit: Unit, span: Span, history: History, begin: float) -> UnitTime:
+    ready = max(history.held_back_by(unit).end, begin)
+    # Wall clocks are set now and then: no time is less than none.
+    return UnitTime(
+        *unit,
+        start=span.start - begin,
+        duration=max(0.0, span.end - span.start),
+        waited=max(0.0, span.start - ready),
+    )
+
+
+def _duration(result: GraphExecutionResult, spans: Mapping[Unit, Span], begin: float) -> float:
+    if result.start_time is not None and result.end_time is not None:
+        return max(0.0, (result.end_time - result.start_time).total_seconds())
+    return max((span.end for span in spans.values()), default=begin) - begin
+
+
+def _count(host: HostResult) -> Count:
+    if host.satisfied:
+        return "satisfied"
+    return _COUNTS.get(host.status, "changed" if host.changed else "unchanged")
+
+
+W = TypeVar("W")
+
+
+def _counted(words: Iterable[W]) -> dict[W, int]:
+    return dict(Counter(words).most_common())
+
+
+def _module(id: str) -> str:
+    """The segment below the pipeline's own, or that one for what is in no module."""
+    segments = id.split("/")
+    return segments[1] if len(segments) > 2 else segments[0]
+
+
+def _shares(units: Iterable[UnitTime], name_of: Callable[[UnitTime], str]) -> tuple[TimeShare, ...]:
+    found: dict[str, list[UnitTime]] = {}
+    for unit in units:
+        found.setdefault(name_of(unit), []).append(unit)
+    shares = (
+        TimeShare(
+            name,
+            len(some),
+            sum(unit.duration for unit in some),
+            sum(unit.waited for unit in some),
+        )
+        for name, some in found.items()
+    )
+    return tuple(sorted(shares, key=lambda share: -share.duration))
+
+
+LONGEST_PATH = 10
+"""So many units of the critical path are shown, the longest; shorter ones are summed up."""
+LONGEST_LIST = 8
+
+
+def as_text(found: RunReport) -> str:
+    """The whole report in plain lines, readable without colour."""
+    return "\n".join([*_headline(found), *time_lines(found)]) + "\n"
+
+
+def time_lines(found: RunReport) -> list[str]:
+    """The critical path, and where the time of all units went."""
+    return [
+        *_path(found.critical_path),
+        *_table("by module", found.by_module),
+        *_table("by step", found.by_step),
+    ]
+
+
+def _headline(found: RunReport) -> Iterator[str]:
+    degraded = f", without {_hosts_lost(found)}" if found.degraded else ""
+    dry = " (dry run: nothing was changed)" if found.dry_run else ""
+    took = duration(found.duration)
+    yield f"{one_line(found.graph_name)}: {found.status} in {took}{degraded}{dry}"
+    if found.message:
+        yield f"  {one_line(found.message)}"
+    yield f"  {' · '.join(_tally(found)) or 'nothing to do'}"
+    for host, why in found.without.items():
+        yield f"  without {host}: {one_line(why)}"
+
+
+def _hosts_lost(found: RunReport) -> str:
+    lost = len(found.without)
+    return "1 host" if lost == 1 else f"{lost} hosts"
+
+
+_WOULD: tuple[tuple[str, str], ...] = (
+    ("+", "to make"),
+    ("~", "to alter"),
+    ("-", "to remove"),
+    ("=", "satisfied"),
+    ("?", "known only when reached"),
+)
+
+
+def _tally(found: RunReport) -> Iterator[str]:
+    if found.dry_run:
+        known = {str(sign): number for sign, number in found.signs.items()}
+        yield from (f"{known[sign]} {words}" for sign, words in _WOULD if sign in known)
+    else:
+        yield from (f"{number} {count}" for count, number in found.counts.items())
+
+
+def _path(path: tuple[UnitTime, ...]) -> Iterator[str]:
+    if not path:
+        return
+    running = sum(unit.duration for unit in path)
+    waiting = sum(unit.waited for unit in path)
+    yield ""
+    yield f"critical path: {duration(running)} running, {duration(waiting)} waiting"
+    shown = sorted(path, key=lambda unit: -(unit.duration + unit.waited))[:LONGEST_PATH]
+    kept = set(shown)
+    for unit in path:
+        if unit in kept:
+            waited = f"  waited {duration(unit.waited)}" if unit.waited >= 0.05 else ""
+            times = f"{duration(unit.start):>12}  +{duration(unit.duration):<11}"
+            yield f"{times}  {one_line(unit.node)}  [{one_line(unit.host)}]{waited}"
+    if rest := [unit for unit in path if unit not in kept]:
+        yield f"  and {len(rest)} shorter, {duration(sum(unit.duration for unit in rest))}"
+
+
+def _table(title: str, shares: tuple[TimeShare, ...]) -> Iterator[str]:
+    if not shares:
+        return
+    shown = shares[:LONGEST_LIST]
+    width = max(cells(title) - 2, *(cells(one_line(share.name, 40)) for share in shown))
+    yield ""
+    yield f"{title}{' ' * (width + 2 - cells(title))}     units      running      waiting"
+    for share in shown:
+        name = one_line(share.name, 40)
+        times = f"{duration(share.duration):>13}{duration(share.waited):>13}"
+        yield f"  {name}{' ' * (width - cells(name))}{share.units:>10}{times}"
+    if len(shares) > len(shown):
+        yield f"  and {len(shares) - len(shown)} more"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them."""
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min"
