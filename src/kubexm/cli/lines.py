@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from kubexm.engine.bus import Subscription
+from kubexm.engine.undo import is_undo
 from kubexm.plan import events
 from kubexm.plan.events import AnyEvent
 from kubexm.plan.graph import ExecutionGraph
@@ -46,11 +47,16 @@ def _finished(node: str, host: str, result: HostResult) -> str | None:
     if result.status == "Failed":
         return f"failed   {host}  {node}: {_first(result.message)}"
     if result.changed:
-        word = "changed " if not result.sign else f"would {result.sign} "
-        return f"{word} {host}  {node}{_took(result)}"
+        return f"{_word(node, result)} {host}  {node}{_took(result)}"
     if result.status == "Cancelled":
         return f"stopped  {host}  {node}"
     return None
+
+
+def _word(node: str, result: HostResult) -> str:
+    if result.sign:
+        return f"would {result.sign} "
+    return "undone  " if is_undo(node) else "changed "
 
 
 def _took(result: HostResult) -> str:
