@@ -36,9 +36,10 @@ quickstart: $(READY) ## run the first example, on simulated hosts and then on th
 	$(BIN)/kubexm run -f examples/hello.yaml --simulate
 	$(BIN)/kubexm run -f examples/hello.yaml
 
+# One of the simulated hosts fails on purpose: 5 says "done, without the quarantined hosts".
 .PHONY: demo
-demo: $(READY) ## a larger pipeline on simulated hosts, with the live view
-	$(BIN)/kubexm run -f examples/demo.yaml --simulate
+demo: $(READY) ## a fleet of simulated hosts, with the live view, a failure and what became of it
+	$(BIN)/kubexm run -f examples/fleet.yaml --simulate || [ $$? -eq 5 ]
 
 .PHONY: test
 test: lint ## everything that needs no lab: lint and all tests (under ten minutes)
@@ -63,6 +64,10 @@ format: $(READY) ## put the sources into the one format, with sorted imports
 .PHONY: bench
 bench: $(READY) ## the engine's speed and memory, beside its limits
 	$(BIN)/python bench/engine.py
+
+.PHONY: docs-reference
+docs-reference: $(READY) ## write the generated pages of docs/reference again
+	$(BIN)/python -m kubexm.spec.reference docs/reference
 
 # One file for every Python of the list: their compiled modules lie side by side, told apart by
 # name. It stays bound to Linux with glibc and to the architecture of the machine that made it.

@@ -145,8 +145,9 @@ def test_what_a_command_leaves_in_the_background_is_not_awaited_and_stays(
     done = machine.exec("sh", "-c", script)
 
     assert done.text == "before\nafter"
-    (left,) = with_mark(mark)
-    os.killpg(os.getpgid(left), signal.SIGKILL)
+    left = with_mark(mark)
+    assert left
+    os.killpg(os.getpgid(left.pop()), signal.SIGKILL)
 
 
 def test_batch_answers_in_order(machine: Machine) -> None:
@@ -156,6 +157,15 @@ def test_batch_answers_in_order(machine: Machine) -> None:
 
     assert [answer.exit for answer in answers] == list(range(20))
     assert machine.wait(machine.connector.batch([])) == []
+
+
+def test_a_batch_that_fails_leaves_nothing_running(machine: Machine, mark: str) -> None:
+    forever = Command(("sh", "-c", f"sleep 1000; : {mark}"))
+
+    with pytest.raises(TimedOut):
+        machine.wait(machine.connector.batch([forever, Command(("sleep", "9"), timeout=0.2)]))
+
+    assert with_mark(mark) == set()
 
 
 STUBBORN = (

@@ -1,5 +1,6 @@
 """A database is made, recognised, brought up to date, or refused with a remedy."""
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -126,28 +127,33 @@ def test_current_schema_is_opened_without_loading_alembic(path: Path, database: 
 
 
 def test_processes_that_make_the_database_at_once_do_not_disturb_each_other(path: Path) -> None:
-    # All import first and then go at the same moment.
+    # All import first, and go when the one pipe they all read from is closed.
     code = OPEN + (
         "import kubexm.db.migration; print('ready', flush=True); sys.stdin.read();"
         "open_database(pathlib.Path(sys.argv[1])); print('made')"
     )
+    starting_line, gate = os.pipe()
     makers = [
         subprocess.Popen(
             [sys.executable, "-c", code, path],
-            stdin=subprocess.PIPE,
+            stdin=starting_line,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
         )
-        for _ in range(4)
+        for _ in range(3)
     ]
+    outputs = [maker.stdout for maker in makers if maker.stdout is not None]
+    ready = [output.readline() for output in outputs]
+    os.close(starting_line)
+    os.close(gate)
+    made = [output.read() for output in outputs]
+
+    assert ready == ["ready\n"] * 3
+    assert made == ["made\n"] * 3
     for maker in makers:
-        assert maker.stdout is not None
-        assert maker.stdout.readline() == "ready\n"
-
-    answers = [maker.communicate() for maker in makers]
-
-    assert answers == [("made\n", "")] * 4
+        with maker:
+            assert maker.wait() == 0
 
 
 def test_newer_schema_is_refused_with_both_revisions(path: Path, database: Database) -> None:

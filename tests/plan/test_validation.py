@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.strategies import dags, graphs, reaches
+from tests.strategies import dags, reaches
 from tests.unit_order import follows, follows_on_host
 
 from kubexm.errors import InvalidGraph, Problem
@@ -399,15 +399,6 @@ class TestCompensations:
         found = problems_of(a_node("g/a"), compensations=tuple(undo))
 
         assert texts(found) == ["g: two compensations for one scope"]
-
-
-@given(graphs())
-def test_any_graph_is_valid_again(graph: ExecutionGraph) -> None:
-    graph.validate({node.step.kind for node in graph} | kinds_of_undo(graph))
-
-
-def kinds_of_undo(graph: ExecutionGraph) -> set[str]:
-    return {node.step.kind for item in graph.compensations for node in item.nodes}
 
 
 def test_a_hundred_thousand_units_are_valid() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
-from tests.step.places import MemoryLedger, Place, SimPlace, is_root
+from tests.step.places import LocalPlace, MemoryLedger, Place, SimPlace, is_root
 
 from kubexm.errors import InvalidInput, StepFailed
 from kubexm.step.edits import LineInFile, ManagedBlock
@@ -102,6 +105,16 @@ def test_removes_no_directory_unless_told_to(place: Place) -> None:
         place.verdict(Absent(f"{place.root}/d"))
 
     assert "recursive: true" in caught.value.hint
+
+
+def test_removes_nothing_that_it_could_not_restore(tmp_path: Path) -> None:
+    place = LocalPlace(tmp_path)
+    os.mkfifo(f"{place.root}/pipe")
+
+    with pytest.raises(StepFailed, match="could not be restored"):
+        place.run(Absent(f"{place.root}/pipe"))
+
+    place.close()
 
 
 def test_says_where_a_file_is_in_a_directorys_way(place: Place) -> None:

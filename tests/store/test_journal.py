@@ -171,7 +171,7 @@ def test_settle_from_the_callback_goes_on_without_nesting(store: Store, path: Pa
         kept = journal(path, lease)
 
         def durable(number: int) -> None:
-            if number < 3000:
+            if number < 1500:
                 kept.append(done(), urgent=True)
                 assert not kept.settle()
 
@@ -182,7 +182,7 @@ def test_settle_from_the_callback_goes_on_without_nesting(store: Store, path: Pa
 
     asyncio.run(scenario())
 
-    assert len(stored_numbers(path)) == 3000
+    assert len(stored_numbers(path)) == 1500
 
 
 def test_settle_does_not_wait_for_another_process(store: Store, path: Path) -> None:
@@ -202,6 +202,31 @@ def test_settle_does_not_wait_for_another_process(store: Store, path: Path) -> N
     asyncio.run(scenario())
 
     assert stored_numbers(path) == [1, 2]
+
+
+def test_log_lines_keep_their_order_around_a_settle_that_had_to_wait(
+    store: Store, path: Path
+) -> None:
+    async def scenario() -> str:
+        run, lease = begun(store)
+        kept = journal(path, lease)
+        listener = started(kept)
+        kept.log(line("1"))
+        kept.append(done("h1"), urgent=True)
+        assert kept.settle()
+        kept.log(line("2"))
+        kept.append(done("h2"), urgent=True)
+        with write_lock(path):
+            assert not kept.settle()
+        kept.log(line("3"))
+        await listener.until_durable(kept.append(done("h3"), urgent=True))
+        kept.log(line("4"))
+        await kept.close()
+        return run.id
+
+    found = store.log_lines(asyncio.run(scenario()))
+
+    assert [(one.seq, one.text) for one in found] == [(n, str(n)) for n in (1, 2, 3, 4)]
 
 
 def test_settle_leaves_slow_commits_to_the_writer(store: Store, path: Path) -> None:
@@ -280,12 +305,11 @@ def test_direction_of_the_run_follows_its_records(store: Store) -> None:
         run, lease = begun(store)
         kept = store.journal(lease)
         listener = started(kept)
-        found: list[str] = []
-        for record in (Turned(at=1.0, cause=CAUSE), Reopened(at=2.0, units=())):
-            await listener.until_durable(kept.append(record, urgent=True))
-            found.append(store.run(run.id).direction)
+        await listener.until_durable(kept.append(Turned(at=1.0, cause=CAUSE), urgent=True))
+        found = [store.run(run.id).direction]
         await kept.close()
-        return found
+        store.reopen(lease, Reopened(at=2.0, units=()))
+        return [*found, store.run(run.id).direction]
 
     assert asyncio.run(scenario()) == ["back", "forward"]
 

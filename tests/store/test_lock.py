@@ -14,6 +14,7 @@ from tests.store.scenario import DOCUMENTS, begun, done, journal, started, store
 
 from kubexm.db.database import Database
 from kubexm.errors import LeaseLost, LockHeld
+from kubexm.plan.records import Reopened
 from kubexm.store import Process, Store
 from kubexm.store.lease import elapsed
 
@@ -86,7 +87,7 @@ def test_who_was_taken_over_can_not_end_the_run_nor_free_its_lock(path: Path) ->
         with pytest.raises(LeaseLost):
             store.begin(lost)
         with pytest.raises(LeaseLost):
-            store.replace_documents(lost, DOCUMENTS)
+            store.reopen(lost, Reopened(at=1.0, units=()), DOCUMENTS)
         lost.release()
 
         assert f"kubexm task show {run.id}" in refused.value.hint

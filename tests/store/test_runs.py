@@ -9,7 +9,7 @@ import pytest
 from tests.store.scenario import DOCUMENTS, begun, done, graph_of, started
 
 from kubexm.errors import UnknownTask
-from kubexm.plan.records import AnyRecord, UnitDone, UnitIntended
+from kubexm.plan.records import AnyRecord, Reopened, UnitDone, UnitIntended
 from kubexm.plan.result import HostResult
 from kubexm.store import Documents, Store
 
@@ -76,7 +76,14 @@ def test_unknown_id_is_refused_with_the_nearest(store: Store) -> None:
 
     assert f"`{near}`" in refused.value.message
     assert refused.value.hint == f"did you mean `{run.id}`?"
-    for ask in (store.documents, store.state, store.records, store.log_lines, store.acquire):
+    for ask in (
+        store.documents,
+        store.state,
+        store.records,
+        store.log_lines,
+        store.acquire,
+        store.later_change,
+    ):
         with pytest.raises(UnknownTask):
             ask(near)
 
@@ -119,12 +126,22 @@ def test_run_is_interrupted_when_nobody_works_on_it_any_more(store: Store) -> No
     assert left.interrupted
 
 
-def test_corrected_documents_take_the_place_of_the_old(store: Store) -> None:
+def test_ended_run_is_opened_again_with_a_corrected_plan(store: Store) -> None:
     run, lease = begun(store)
+    store.finish(lease, "Failed", message="one host failed")
     corrected = Documents(graph_of("demo/b"), spec=b'{"a":2}')
+    again = Reopened(at=1.0, units=(("demo/a", "h1"),))
 
-    store.replace_documents(lease, corrected)
+    store.reopen(lease, again, corrected)
 
+    found = store.run(run.id)
+    assert (found.status, found.direction, found.ended, found.message) == (
+        "Running",
+        "forward",
+        None,
+        "",
+    )
+    assert store.records(run.id) == [(1, again)]
     assert store.documents(run.id) == corrected
 
 

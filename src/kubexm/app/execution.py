@@ -18,7 +18,7 @@ from kubexm.engine.bus import Subscription
 from kubexm.engine.debug import Ask, Debugger
 from kubexm.errors import InvalidInput, LeaseLost, Refused
 from kubexm.plan.graph import ExecutionGraph
-from kubexm.plan.records import AnyRecord, LedgerEntry, RunState
+from kubexm.plan.records import LedgerEntry, RunState
 from kubexm.plan.result import GraphExecutionResult
 from kubexm.runtime.build import Confirm, HostConfig, Runtime, RuntimeConfig, nobody_to_ask
 from kubexm.sim.world import World
@@ -49,7 +49,6 @@ class Job:
     options: Options
     world: Path | None = None
     state: RunState = field(default_factory=RunState)
-    opening: tuple[AnyRecord, ...] = ()
     durations: Mapping[str, float] = field(default_factory=dict)
     ledger: Sequence[LedgerEntry] = ()
     require_all_hosts: bool = False
@@ -59,14 +58,14 @@ class Job:
 async def perform(job: Job, journal: Journal, front: Front, home: Home) -> GraphExecutionResult:
     """Open the hosts, execute the graph, and let everyone watch."""
     bus = Bus()
-    async with asyncio.TaskGroup() as group:
-        for show in front.shows:
-            group.create_task(_shown(show, bus.subscribe(), job.graph))
-        try:
-            return await _execute(job, journal, front, home, bus)
-        finally:
-            bus.close()
-            await journal.close()
+    # No task group: an error of the run would come out of it wrapped in another.
+    views = [asyncio.create_task(_shown(s, bus.subscribe(), job.graph)) for s in front.shows]
+    try:
+        return await _execute(job, journal, front, home, bus)
+    finally:
+        bus.close()
+        await journal.close()
+        await asyncio.gather(*views)
 
 
 async def _shown(show: Show, subscription: Subscription, graph: ExecutionGraph) -> None:
@@ -102,7 +101,6 @@ async def _execute(
             control=front.control,
             durations=job.durations,
             bus=bus,
-            opening=job.opening,
         )
 
 
@@ -112,8 +110,10 @@ async def perform_held(
     """The same under a lease: renewed meanwhile, and stopped when it is lost or cancelled."""
     loop = asyncio.get_running_loop()
 
+    journal = store.journal(lease)
+
     def lost(error: LeaseLost) -> None:
-        loop.call_soon_threadsafe(front.control.cancel, str(error))
+        loop.call_soon_threadsafe(journal.abandon, error)
 
     def cancelled() -> None:
         loop.call_soon_threadsafe(front.control.cancel, "cancelled by `kubexm task cancel`")
@@ -121,7 +121,7 @@ async def perform_held(
     logger.bind(task_id=lease.run)
     store.begin(lease)
     lease.keep(lost, cancelled)
-    result = await perform(job, store.journal(lease), front, home)
+    result = await perform(job, journal, front, home)
     store.finish(lease, result.status, message=result.message, degraded=result.degraded)
     store.learn_durations(lease.name, learned(result))
     return result

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,18 +12,17 @@ from kubexm.app import places, planning
 from kubexm.app.execution import Front, Job, perform, perform_held
 from kubexm.app.params import PipelineParams, PlanParams, ResumeParams, RetryParams, RunParams
 from kubexm.app.planning import Planned
+from kubexm.app.reopening import Plan, reopening
 from kubexm.common.paths import Home
 from kubexm.engine import MemoryJournal, Options
-from kubexm.engine.undo import is_undo, rolled_back
 from kubexm.errors import InvalidInput, Refused
 from kubexm.plan.graph import ExecutionGraph
-from kubexm.plan.node import ExecutionNode
-from kubexm.plan.records import Reopened, RunState, Unit
 from kubexm.plan.result import GraphExecutionResult
 from kubexm.sim.world import World
 from kubexm.spec.inventory import InventoryHost
 from kubexm.step import registry
-from kubexm.store import Documents, Run, Store
+from kubexm.store import Documents, Lease, Run, Store
+from kubexm.templates import render
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,79 +120,81 @@ def _documents(planned: Planned, options: StoredOptions) -> Documents:
 async def resume(params: ResumeParams, front: Front, home: Home) -> RunOutcome:
     """Go on with a run that has not ended; what is finished is not run again."""
     with places.store_of(home, params.task) as store:
-        stored = store.run(params.task)
-        if stored.status not in ("Pending", "Running", "Cancelled"):
-            raise InvalidInput(
-                f"task `{stored.id}` has ended: {stored.status}",
-                hint=f"open it again with: kubexm task retry {stored.id}",
-            )
-        return await _continue(store, stored, front, home, force=params.force)
+        _refuse_if_ended(store.run(params.task))
+        with store.acquire(params.task) as lease:
+            stored = store.run(params.task)
+            _refuse_if_ended(stored)  # it may have in the meantime
+            documents = store.documents(stored.id)
+            if not params.force:
+                _refuse_if_stale(store, stored, documents.graph)
+            return await _continue(store, stored, lease, documents, front, home)
 
 
 async def retry(params: RetryParams, front: Front, home: Home) -> RunOutcome:
     """Open an ended run again: what succeeded is kept, the rest is tried once more."""
     with places.store_of(home, params.task) as store:
-        stored = store.run(params.task)
-        if stored.status == "Success" and not stored.degraded and params.pipeline is None:
+        with store.acquire(params.task) as lease:
+            stored = store.run(params.task)
+            documents = store.documents(stored.id)
+            corrected = _corrected(stored, documents, params)
+            wanted = documents if corrected is None else corrected
+            if not params.force:
+                _refuse_if_stale(store, stored, wanted.graph)
+            again = reopening(store.state(stored.id), _plan_of(documents), _plan_of(wanted))
+            store.reopen(lease, again, corrected)
+            return await _continue(store, stored, lease, wanted, front, home)
+
+
+def _refuse_if_ended(stored: Run) -> None:
+    if stored.status not in ("Pending", "Running", "Cancelled"):
+        raise InvalidInput(
+            f"task `{stored.id}` has ended: {stored.status}",
+            hint=f"open it again with: kubexm task retry {stored.id}",
+        )
+
+
+def _corrected(stored: Run, documents: Documents, params: RetryParams) -> Documents | None:
+    """What the run is made of from now on, if there is a new file."""
+    if params.pipeline is None:
+        if stored.status == "Success" and not stored.degraded:
             raise InvalidInput(
                 f"task `{stored.id}` succeeded, there is nothing to retry",
                 hint="run the pipeline again, or give a changed file with -f",
             )
-        corrected = None
-        if params.pipeline is not None:
-            corrected = _corrected(stored, params.pipeline)
-        return await _continue(
-            store, stored, front, home, force=params.force, reopen=True, corrected=corrected
-        )
-
-
-def _corrected(stored: Run, pipeline: PipelineParams) -> Planned:
-    planned = planning.plan(PlanParams(pipeline))
+        return None
+    planned = planning.plan(PlanParams(params.pipeline))
     if planned.graph.name != stored.name:
         raise InvalidInput(
             f"task `{stored.id}` ran `{stored.name}`, but the file describes"
             f" `{planned.graph.name}`",
             hint="give the corrected file of the same pipeline",
         )
-    return planned
+    return _documents(planned, msgspec.json.decode(documents.options, type=StoredOptions))
+
+
+def _plan_of(documents: Documents) -> Plan:
+    hosts = msgspec.json.decode(documents.spec, type=tuple[InventoryHost, ...])
+    return Plan(documents.graph, hosts)
 
 
 async def _continue(
-    store: Store,
-    stored: Run,
-    front: Front,
-    home: Home,
-    *,
-    force: bool,
-    reopen: bool = False,
-    corrected: Planned | None = None,
+    store: Store, stored: Run, lease: Lease, documents: Documents, front: Front, home: Home
 ) -> RunOutcome:
-    documents = store.documents(stored.id)
     options = msgspec.json.decode(documents.options, type=StoredOptions)
-    graph = documents.graph
-    hosts = msgspec.json.decode(documents.spec, type=tuple[InventoryHost, ...])
-    if not force:
-        _refuse_if_stale(store, stored, graph if corrected is None else corrected.graph)
-    with store.acquire(stored.id) as lease:
-        state = store.state(stored.id)
-        opening = (_reopening(state, graph, corrected),) if reopen else ()
-        if corrected is not None:
-            graph, hosts = corrected.graph, corrected.hosts
-            store.replace_documents(lease, _documents(corrected, options))
-        world = Path(stored.world) if stored.world is not None else None
-        job = Job(
-            graph=graph,
-            hosts=hosts,
-            options=options.options,
-            world=world,
-            state=state,
-            opening=opening,
-            durations=store.durations(stored.name),
-            ledger=store.ledger(stored.name),
-            require_all_hosts=options.require_all_hosts,
-        )
-        result = await perform_held(job, store, lease, front, home)
-    return RunOutcome(graph, result, stored.id, world)
+    plan = _plan_of(documents)
+    world = Path(stored.world) if stored.world is not None else None
+    job = Job(
+        graph=plan.graph,
+        hosts=plan.hosts,
+        options=options.options,
+        world=world,
+        state=store.state(stored.id),
+        durations=store.durations(stored.name),
+        ledger=store.ledger(stored.name),
+        require_all_hosts=options.require_all_hosts,
+    )
+    result = await perform_held(job, store, lease, front, home)
+    return RunOutcome(plan.graph, result, stored.id, world)
 
 
 def _refuse_if_stale(store: Store, stored: Run, graph: ExecutionGraph) -> None:
@@ -205,40 +204,25 @@ def _refuse_if_stale(store: Store, stored: Run, graph: ExecutionGraph) -> None:
             f"task `{later.id}` has changed `{stored.name}` since",
             hint="run the pipeline anew, or insist with --force",
         )
-    changed = [
-        kind.removeprefix("step:")
-        for kind, digest in graph.digests.items()
-        if kind.startswith("step:") and _digest(kind) != digest
-    ]
+    changed = [name for name, digest in graph.digests.items() if _digest(name) not in (None, digest)]
     if changed:
         raise Refused(
-            f"these steps are not what they were when `{stored.id}` was planned: "
-            + ", ".join(sorted(changed)),
+            f"these are not what they were when `{stored.id}` was planned: "
+            + ", ".join(f"{kind} `{name}`" for kind, name in sorted(map(_parts, changed))),
             hint="run the pipeline anew, or insist with --force",
         )
 
 
+def _parts(name: str) -> tuple[str, str]:
+    kind, _, rest = name.partition(":")
+    return kind, rest
+
+
 def _digest(name: str) -> str | None:
-    kind = name.removeprefix("step:")
-    return registry.digest(kind) if kind in registry.kinds() else None
-
-
-def _reopening(state: RunState, graph: ExecutionGraph, corrected: Planned | None) -> Reopened:
-    """Everything but what succeeded, was not undone and, in a corrected file, is the same."""
-    taken_back = rolled_back(state)
-    kept = {
-        unit
-        for unit, done in state.done.items()
-        if unit not in taken_back
-        and not is_undo(unit[0])
-        and (done.result.status == "Success" or done.result.satisfied)
-        and (corrected is None or _same(unit, graph.nodes, corrected.graph.nodes))
-    }
-    return Reopened(at=time.time(), units=tuple(sorted(state.done.keys() - kept)))
-
-
-def _same(
-    unit: Unit, before: Mapping[str, ExecutionNode], after: Mapping[str, ExecutionNode]
-) -> bool:
-    node = after.get(unit[0])
-    return node is not None and before.get(unit[0]) == node
+    """What a part of the program that a graph stands on is now; None if it is no such part."""
+    kind, rest = _parts(name)
+    if kind == "step":
+        return registry.digest(rest) if rest in registry.kinds() else ""
+    if kind == "template":
+        return render.digest(rest) if rest in render.names() else ""
+    return None

@@ -98,9 +98,13 @@ class LocalConnector:
             async with slots:
                 return await self.exec(command)
 
-        if len(commands) == 1:
-            return [await self.exec(commands[0])]
-        return list(await asyncio.gather(*map(one, commands)))
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(one(command)) for command in commands]
+        except BaseExceptionGroup as errors:
+            # The first says enough: the others were cancelled for it, and have ended.
+            raise errors.exceptions[0] from None
+        return [task.result() for task in tasks]
 
     async def put(
         self,

@@ -105,15 +105,16 @@ class Process(asyncio.SubprocessProtocol):
         # A pipe of our own: asyncio gives a socket, and /dev/stdin can't be opened on that.
         source, feed = os.pipe()
         try:
-            await process._loop.subprocess_exec(
+            transport, _ = await process._loop.subprocess_exec(
                 lambda: process, *argv, stdin=source, env=env, start_new_session=True, **identity
             )
+            watch.add(transport.get_pid(), sudo=sudo)
         except BaseException:
+            # Without its line of input the command never begins.
             os.close(feed)
             raise
         finally:
             os.close(source)
-        watch.add(process.group, sudo=sudo)
         process._feed(feed, stdin)
         return process
 

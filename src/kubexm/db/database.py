@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Self
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
-from kubexm.db.failures import explained
+from kubexm.db.failures import explained, is_busy
 from kubexm.db.filesystems import network_filesystem
 from kubexm.errors import StoreUnusable
 
@@ -104,9 +105,9 @@ def _begin(connection: Connection) -> None:
 
 def _connect(path: Path, busy: float) -> sqlite3.Connection:
     # No isolation level: transactions begin when we say so, not when the driver guesses.
-    connection = sqlite3.connect(path, BUSY, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(path, timeout=BUSY, isolation_level=None, check_same_thread=False)
     try:
-        connection.execute("PRAGMA journal_mode = WAL")
+        _keep_write_ahead_log(connection)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute(f"PRAGMA busy_timeout = {int(busy * 1000)}")
@@ -114,3 +115,17 @@ def _connect(path: Path, busy: float) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _keep_write_ahead_log(connection: sqlite3.Connection) -> None:
+    # Where two processes switch a new file at once, SQLite refuses one of them without waiting.
+    until = time.monotonic() + BUSY
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or time.monotonic() > until:
+                raise
+            time.sleep(0.005)
+        else:
+            return

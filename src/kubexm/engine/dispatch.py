@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
 from collections.abc import Callable
 
-from kubexm.engine.limits import WITH_POOLS, WITHOUT_POOLS, AnyResource, Limits
+from kubexm.engine.limits import (
+    WITH_POOLS,
+    WITHOUT_POOLS,
+    AnyResource,
+    Limits,
+    Queue,
+    pop,
+    push,
+)
 from kubexm.engine.topology import ACTIVE, READY, Unit
 
 
@@ -21,22 +28,24 @@ class Dispatcher:
         self._limits = limits
         self._admit = admit
         self._launch = launch
-        self._ready: list[Unit] = []
+        self._ready: Queue = []
         self._freed: list[AnyResource] = []
 
     def offer(self, unit: Unit) -> None:
         """The unit may start as soon as its slots are free."""
         unit.state = READY
         unit.wanted = WITHOUT_POOLS
-        heapq.heappush(self._ready, unit)
+        push(self._ready, unit)
 
     def pump(self) -> None:
         """Start all that can start."""
+        ready = self._ready
         while True:
-            self._call_freed()
-            if not self._ready:
+            if self._freed:
+                self._call_freed()
+            if not ready:
                 return
-            self._consider(heapq.heappop(self._ready))
+            self._consider(pop(ready))
 
     def _call_freed(self) -> None:
         """One more candidate from every resource that has room again."""
@@ -45,7 +54,7 @@ class Dispatcher:
             if unit is None:
                 self._freed.remove(resource)
             else:
-                heapq.heappush(self._ready, unit)
+                push(self._ready, unit)
 
     def _consider(self, unit: Unit) -> None:
         if unit.state != READY or (unit.wake is None and not self._admit(unit)):
@@ -72,7 +81,7 @@ class Dispatcher:
         unit.wake = asyncio.get_running_loop().create_future()
         unit.wanted = wanted
         unit.state = READY
-        heapq.heappush(self._ready, unit)
+        push(self._ready, unit)
         self.pump()
         try:
             await unit.wake

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from kubexm.engine import collector
 from kubexm.engine.bus import Bus
 from kubexm.engine.journal import Journal
 from kubexm.engine.options import Control, Options
@@ -19,7 +20,7 @@ from kubexm.plan import events
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.node import ExecutionNode
 from kubexm.plan.policy import OnFailure
-from kubexm.plan.records import AnyRecord, HostSeen, RunState, Turned
+from kubexm.plan.records import HostSeen, RunState, Turned
 from kubexm.plan.result import Cause, GraphExecutionResult
 
 
@@ -34,13 +35,11 @@ async def execute(
     control: Control | None = None,
     durations: Mapping[str, float] | None = None,
     bus: Bus | None = None,
-    opening: Sequence[AnyRecord] = (),
 ) -> GraphExecutionResult:
     """Run a graph to its end and say what came of it.
 
-    `state` is what an earlier life of the same run left in the journal, `opening` what is to be
-    recorded first, such as the reopening of failed units. A failure of a unit is in the result;
-    an exception from here means that the run itself could not go on.
+    `state` is what an earlier life of the same run left in the journal. A failure of a unit is in
+    the result; an exception from here means that the run itself could not go on.
     """
     graph.validate()
     run = _Run(
@@ -54,7 +53,8 @@ async def execute(
         durations=durations or {},
         bus=bus or Bus(),
     )
-    return await run.execute(opening)
+    with collector.calm():
+        return await run.execute()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -76,13 +76,13 @@ class _Run:
     walks: list[Scheduler] = field(default_factory=list)
     broken: BaseException | None = None
 
-    async def execute(self, opening: Sequence[AnyRecord]) -> GraphExecutionResult:
+    async def execute(self) -> GraphExecutionResult:
         self.started = self.runtime.now()
         self.policy = self.options.on_failure or self.graph.on_failure
         if self.options.dry_run and self.policy == "rollback":
             self.policy = "fail-fast"
         self.journal.start(self._on_durable, self._on_broken)
-        self._open(opening)
+        self.quarantined.update(self.state.quarantined)
         self.control.on_cancel(self._on_cancel)
         self._see_hosts()
         self._announce()
@@ -109,12 +109,6 @@ class _Run:
     def _on_cancel(self, reason: str) -> None:
         for walk in self.walks:
             walk.cancel(reason)
-
-    def _open(self, opening: Sequence[AnyRecord]) -> None:
-        for record in opening:
-            self.journal.append(record, urgent=False)
-            self.state.apply(record)
-        self.quarantined.update(self.state.quarantined)
 
     def _see_hosts(self) -> None:
         """Note each host's boot id; a host that rebooted since starts again at its prechecks."""

@@ -24,7 +24,8 @@ def checked_fragment(unit: Unit, fragment: ExecutionFragment | None) -> Executio
         wanted = f"`{unit.host}` or `{CONTROL_NODE}`"
         raise StepFailed(f"expands to nodes on {', '.join(sorted(strangers))}, want {wanted}")
     # Values come from before the expander too, so only the shape is checked here.
-    build(unit.node.id, _without_needs(moved), joins=moved.joins, hosts=(unit.host, CONTROL_NODE))
+    allowed = tuple(dict.fromkeys((unit.host, CONTROL_NODE)))
+    build(unit.node.id, _without_needs(moved), joins=moved.joins, hosts=allowed)
     return moved
 
 

@@ -152,8 +152,9 @@ class Floor:
 
     async def provide(self, unit: Unit, provider: Unit) -> None:
         """Wait, without a slot, until another unit has left its values afresh."""
-        self.give_back(unit)
-        await self._walk.demand(provider)
+        if not _in_vain(provider):
+            self.give_back(unit)
+            await self._walk.demand(provider)
         result = provider.result
         if result is None or provider.state != FINAL or result.status != "Success":
             message = result.message if result is not None else "did not run"
@@ -170,6 +171,14 @@ class Floor:
                     at=now, node=unit.node.id, host=unit.host, done=done, total=total, text=text
                 )
             )
+
+
+def _in_vain(provider: Unit) -> bool:
+    """Whether it was asked before and could not deliver: it will not be tried again."""
+    result = provider.result
+    if provider.state != FINAL or result is None or result.status == "Success":
+        return False
+    return bool(result.attempts) or result.cause is not None
 
 
 def _resolve(future: asyncio.Future[None]) -> None:

@@ -45,6 +45,8 @@ class Lane:
 
     async def verdict(self, unit: Unit, step: Step) -> Verdict:
         """What the step's probe says, asked together with others of this moment."""
+        if not self._commands(step):
+            return step.judge(())  # a host has nothing to say about it
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Verdict] = loop.create_future()
         if not self._asks:

@@ -232,7 +232,7 @@ class Lifecycle:
             if verdict is None:
                 verdict = await budget.spend(self._verdict(unit, step, ctx))
             if verdict.satisfied:
-                return Finished("Skipped", verdict.reason, skipped=True, sign="=")
+                return found_satisfied(unit, verdict)
             if ctx.dry_run:
                 self._wish(unit, work)
                 return _foretold(verdict)
@@ -331,6 +331,13 @@ class Lifecycle:
             values=values,
             fragment=outcome.fragment if work.expands else None,
         )
+
+
+def found_satisfied(unit: Unit, verdict: Verdict) -> Finished:
+    """There is nothing to do; if this run set out to do it, then because it has been done."""
+    if unit.ran or unit.intended:
+        return Finished("Success", verdict.reason, changed=unit.node.work.changes)
+    return Finished("Skipped", verdict.reason, skipped=True, sign="=")
 
 
 def _failed(failure: Failure) -> Finished:

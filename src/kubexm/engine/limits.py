@@ -15,6 +15,20 @@ from kubexm.plan.policy import Pool
 WITHOUT_POOLS, WITH_POOLS = 1, 2
 
 
+Queue = list[tuple[float, int, Unit]]
+"""A heap of units, the one with the longest remaining path first."""
+
+
+def push(queue: Queue, unit: Unit) -> None:
+    """Add a unit; plain numbers compare many times faster than units would."""
+    heapq.heappush(queue, (-unit.rank, unit.serial, unit))
+
+
+def pop(queue: Queue) -> Unit:
+    """Take the most urgent unit out."""
+    return heapq.heappop(queue)[2]
+
+
 class Resource:
     """A number of slots, and the units that wait for one, most urgent first."""
 
@@ -22,7 +36,7 @@ class Resource:
 
     def __init__(self, size: int) -> None:
         self.free = size
-        self.queue: list[Unit] = []
+        self.queue: Queue = []
 
     def has_room(self, unit: Unit) -> bool:
         return self.free > 0
@@ -34,14 +48,14 @@ class Resource:
         self.free += 1
 
     def park(self, unit: Unit) -> None:
-        heapq.heappush(self.queue, unit)
+        push(self.queue, unit)
 
     def waits(self) -> bool:
         return bool(self.queue)
 
     def next_candidate(self) -> Unit | None:
         """The most urgent unit that might start now, taken out of the queue."""
-        return heapq.heappop(self.queue) if self.queue and self.free > 0 else None
+        return pop(self.queue) if self.queue and self.free > 0 else None
 
 
 class HostSlots:
@@ -53,14 +67,14 @@ class HostSlots:
         self._default = default
         self._running = 0
         self._caps: dict[int, int] = {}
-        self._queues: dict[int, list[Unit]] = {}
+        self._queues: dict[int, Queue] = {}
 
     def has_room(self, unit: Unit) -> bool:
         return self._room_for(_cap(unit))
 
     def _room_for(self, cap: int) -> bool:
-        limit = min(self._caps, default=self._default)
-        return self._running < min(limit, self._default, cap or self._default)
+        limit = min(self._default, *self._caps) if self._caps else self._default
+        return self._running < (cap if 0 < cap < limit else limit)
 
     def take(self, unit: Unit) -> None:
         self._running += 1
@@ -75,7 +89,7 @@ class HostSlots:
                 del self._caps[cap]
 
     def park(self, unit: Unit) -> None:
-        heapq.heappush(self._queues.setdefault(_cap(unit), []), unit)
+        push(self._queues.setdefault(_cap(unit), []), unit)
 
     def waits(self) -> bool:
         return any(self._queues.values())
@@ -83,7 +97,13 @@ class HostSlots:
     def next_candidate(self) -> Unit | None:
         """The most urgent unit of those whose own limit has room."""
         queues = [queue for cap, queue in self._queues.items() if queue and self._room_for(cap)]
-        return heapq.heappop(min(queues, key=lambda queue: queue[0])) if queues else None
+        if not queues:
+            return None
+        return pop(queues[0] if len(queues) == 1 else min(queues, key=_urgency))
+
+
+def _urgency(queue: Queue) -> tuple[float, int]:
+    return queue[0][:2]
 
 
 def _cap(unit: Unit) -> int:

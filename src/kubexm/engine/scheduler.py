@@ -18,18 +18,18 @@ from kubexm.engine.expansion import checked_fragment
 from kubexm.engine.failures import classify, clipped
 from kubexm.engine.floor import Floor
 from kubexm.engine.journal import Journal
-from kubexm.engine.lifecycle import Finished, Lifecycle
+from kubexm.engine.lifecycle import Finished, Lifecycle, found_satisfied
 from kubexm.engine.limits import Limits
 from kubexm.engine.options import Options
 from kubexm.engine.ports import EngineRuntime
-from kubexm.engine.topology import FINAL, READY, Gate, NodeState, Topology, Unit
+from kubexm.engine.topology import ACTIVE, FINAL, READY, Gate, NodeState, Topology, Unit
 from kubexm.engine.triggers import Scopes, own_failure
 from kubexm.engine.values import Values
 from kubexm.engine.work import Work
 from kubexm.plan import events
 from kubexm.plan.fragment import ExecutionFragment
 from kubexm.plan.graph import ExecutionGraph
-from kubexm.plan.node import DEFAULT_TOLERANCE, ExecutionNode, Hook
+from kubexm.plan.node import ANY_HOST, DEFAULT_TOLERANCE, ExecutionNode, Hook
 from kubexm.plan.policy import FailureClass, OnFailure
 from kubexm.plan.records import AnyRecord, Quarantined, RunState, UnitBound, UnitDone
 from kubexm.plan.result import Cause, HostResult, node_status
@@ -93,6 +93,7 @@ class Scheduler:
         self._pumping = False
         self._broken: BaseException | None = None
         self._idle: asyncio.Future[None] | None = None
+        self._promised: asyncio.Future[None] | None = None
 
     # From outside.
 
@@ -123,7 +124,12 @@ class Scheduler:
         if self._broken is None:
             self._broken = error
             self._awaiting.clear()
-            self.cancel(str(error))
+            if self._promised is not None and not self._promised.done():
+                self._promised.set_exception(error)
+            # Also if it was cancelled before: whatever still had its grace has it no more.
+            self.cancelled = self.cancelled or str(error)
+            self._end_running()
+            self.pump()
 
     def durable(self, number: int) -> None:
         """The journal made everything up to this number durable."""
@@ -199,6 +205,7 @@ class Scheduler:
         """Everything before this unit is final."""
         if self.cancelled is not None:
             return
+        unit.intended = unit.key in self._state.intended
         record = self._state.done.get(unit.key)
         hook = unit.node.spec.hook
         if record is not None and self._still_counts(unit, record):
@@ -227,25 +234,28 @@ class Scheduler:
         unit.host = record.result.host_name
         unit.result = record.result
         self._values.keep(record.values)
-        self._recall_failure(unit, record)
+        failure = record.result.failure
+        if failure is not None and unit.node.work.minted:
+            self._release(unit, None)  # only those who ask for its value hear of it
+        if failure is not None and not unit.node.spec.ignore_errors:
+            self._recall_failure(unit, record, failure)
+        elif failure is None and record.result.cause is not None:
+            self._pass_on(unit, record.result.cause, record.blocks)
         self._conclude(unit, record.fragment)
 
-    def _recall_failure(self, unit: Unit, record: UnitDone) -> None:
+    def _recall_failure(self, unit: Unit, record: UnitDone, failure: FailureClass) -> None:
         """What followed from the unit's failure then follows from it now."""
-        result = record.result
-        if result.failure is None:
-            unit.cause = result.cause or unit.cause
-            return
-        cause = Cause(unit.node.id, unit.host, result.message, result.failure)
-        unit.blocks = record.blocks
+        node = unit.node
+        cause = Cause(node.id, unit.host, record.result.message, failure)
+        if record.quarantines or record.blocks:
+            node.failures[failure] = node.failures.get(failure, 0) + 1
         if record.quarantines:
             self.quarantined.setdefault(unit.host, cause)
-        if record.quarantines and not record.blocks:
-            unit.node.tolerated.add(unit.host)
-        elif not unit.node.spec.ignore_errors:
-            unit.cause = unit.cause or cause
-        if record.blocks:
-            self._trip(cause)
+        if not record.blocks:
+            node.tolerated.add(unit.host)
+        if not record.blocks and record.quarantines:
+            return
+        self._pass_on(unit, unit.cause or cause, record.blocks)
 
     def _quarantine_of(self, unit: Unit) -> Cause | None:
         if unit.node.spec.one_of:
@@ -272,7 +282,7 @@ class Scheduler:
             return self.halt
         if (lost := self._quarantine_of(unit)) is not None:
             return lost
-        return own_failure(unit, hook, self.topology.states)
+        return own_failure(unit, hook, self.topology.states, self.quarantined)
 
     def _arm(self, unit: Unit) -> None:
         """A minter runs when somebody needs it; nobody waits for that but who does."""
@@ -333,8 +343,7 @@ class Scheduler:
             return True
         unit.started = self._runtime.now()
         unit.attempt = 1
-        reason = unit.ahead.reason
-        self.finish(unit, Finished("Skipped", reason, skipped=True, sign="="))
+        self.finish(unit, found_satisfied(unit, unit.ahead))
         return False
 
     def _launch(self, unit: Unit) -> None:
@@ -377,9 +386,15 @@ class Scheduler:
             return False
         if not unit.node.spec.one_of or unit.ran:
             return False
+        if not any(host not in self.quarantined for host in self._others(unit)):
+            return False
         self._quarantine(unit.host, Cause(unit.node.id, unit.host, failure.message, "unreachable"))
         unit.attempt = 0
-        return self._quarantine_of(unit) is None
+        return True
+
+    @staticmethod
+    def _others(unit: Unit) -> Iterable[str]:
+        return (host for host in unit.node.spec.hosts if host != unit.host)
 
     def _record(self, unit: Unit, finished: Finished) -> None:
         fragment = None
@@ -395,11 +410,12 @@ class Scheduler:
             if value.secret:
                 self._runtime.conceal(value.value)
         self._values.keep(finished.values)
-        lost = False
+        lost = blocks = False
         if finished.failure is not None:
-            lost = self._weigh(unit, finished.failure.failure, result.message)
+            lost, blocks = self._weigh(unit, finished.failure.failure, result.message)
         elif finished.cause is not None:
-            unit.cause = finished.cause
+            blocks = self._missed(unit)
+            self._pass_on(unit, finished.cause, blocks)
         node, host = unit.key
         record = UnitDone(
             at=self._runtime.now(),
@@ -407,7 +423,7 @@ class Scheduler:
             host=host,
             result=result,
             quarantines=lost,
-            blocks=unit.blocks,
+            blocks=blocks,
             values=finished.values,
             fragment=fragment,
         )
@@ -429,7 +445,9 @@ class Scheduler:
 
     async def durably(self, record: AnyRecord) -> None:
         """Append a record and wait until it can't be lost any more."""
-        done = asyncio.get_running_loop().create_future()
+        if self._broken is not None:
+            raise self._broken
+        done = self._promised = asyncio.get_running_loop().create_future()
         self.when_durable(record, lambda: done.set_result(None))
         self.pump()
         await done
@@ -456,6 +474,7 @@ class Scheduler:
 
     def _hold_back(self, unit: Unit, cause: Cause) -> None:
         """The unit will not run, because of another's failure."""
+        unit.state = ACTIVE  # what follows from this may hold back all that is ready
         self._record(unit, Finished("Skipped", f"held back by {cause}", cause=cause))
 
     def _conclude(self, unit: Unit, fragment: ExecutionFragment | None) -> None:
@@ -499,32 +518,28 @@ class Scheduler:
         doubt = self._options.dry_run and self._leaves_doubt(unit)
         for state in node.same_host:
             if (follower := state.units.get(unit.host)) is not None:
-                self._count_down(follower, cause, doubt)
+                self._count_down(follower, cause, unit.blocks, doubt)
         for follower in unit.also or ():
-            self._count_down(follower, cause, doubt)
-        self._approach(node.gate, cause if self._counts_at_barrier(unit) else None, doubt)
+            self._count_down(follower, cause, unit.blocks, doubt)
+        self._approach(node.gate, cause if unit.blocks else None, doubt)
         self._open_gates()
         node.left -= 1
         if not node.left and self._bus.heard:
             self._publish_finished(node)
         if node.parent is not None:
-            self._child_done(node.parent, cause, doubt)
+            self._child_done(node.parent, unit, cause, doubt)
 
     def _leaves_doubt(self, unit: Unit) -> bool:
         result = unit.result
         return unit.doubt or (result is not None and (result.changed or result.sign == "?"))
 
-    def _counts_at_barrier(self, unit: Unit) -> bool:
-        """A lost host counts no more, but its loss does where the node can't do without it."""
-        if unit.result is not None and unit.result.failure is not None:
-            return unit.blocks
-        return unit.node.spec.one_of or unit.host not in self.quarantined
-
-    def _child_done(self, parent: Unit, cause: Cause | None, doubt: bool) -> None:
+    def _child_done(self, parent: Unit, child: Unit, cause: Cause | None, doubt: bool) -> None:
         parent.children -= 1
         parent.doubt = parent.doubt or doubt
-        if parent.cause is None:
-            parent.cause = cause
+        if cause is not None:
+            # A child that is lost with its host takes along a parent that is not on that host.
+            apart = parent.node.spec.one_of or child.host != parent.host
+            self._pass_on(parent, parent.cause or cause, child.blocks or apart)
         if not parent.children and not parent.released:
             self._release(parent, parent.cause)
 
@@ -551,13 +566,14 @@ class Scheduler:
                 self._approach(further, gate.cause, gate.doubt)
             for state in gate.nodes:
                 for unit in state.units.values():
-                    self._count_down(unit, gate.cause, gate.doubt)
+                    self._count_down(unit, gate.cause, True, gate.doubt)
             for unit in gate.units:
-                self._count_down(unit, gate.cause, gate.doubt)
+                self._count_down(unit, gate.cause, True, gate.doubt)
 
-    def _count_down(self, unit: Unit, cause: Cause | None, doubt: bool) -> None:
-        if cause is not None and unit.cause is None:
-            unit.cause = cause
+    def _count_down(self, unit: Unit, cause: Cause | None, blocks: bool, doubt: bool) -> None:
+        if cause is not None:
+            unit.cause = unit.cause or cause
+            unit.blocks = unit.blocks or blocks
         if doubt:
             unit.doubt = True
         unit.waiting -= 1
@@ -566,29 +582,40 @@ class Scheduler:
 
     # Failures.
 
-    def _weigh(self, unit: Unit, failure: FailureClass, message: str) -> bool:
-        """Decide what follows from a unit's failure; whether its host is lost for the run."""
+    def _weigh(self, unit: Unit, failure: FailureClass, message: str) -> tuple[bool, bool]:
+        """What follows from a unit's failure: whether its host is lost, and whether it blocks."""
         node = unit.node
         if node.spec.ignore_errors:
-            return False
+            return False, False
         cause = Cause(node.id, unit.host, message, failure)
         if unit.host in self.quarantined:
+            node.tolerated.add(unit.host)
             unit.cause = unit.cause or cause
-            return False
+            return False, False
         count = node.failures[failure] = node.failures.get(failure, 0) + 1
         allowance = (node.spec.tolerance or DEFAULT_TOLERANCE).of(failure)
         tolerated = allowance.admits(count, len(node.units))
         if tolerated:
             node.tolerated.add(unit.host)
-        else:
-            unit.cause = unit.cause or cause
-            unit.blocks = True
         lost = tolerated or failure == "unreachable"
         if lost:
             self._lose(unit.host, cause)
         if not tolerated:
+            self._pass_on(unit, unit.cause or cause, blocks=True)
+        return lost, not tolerated
+
+    def _missed(self, unit: Unit) -> bool:
+        """Whether others can't do without a unit that was held back: its host is still there."""
+        if unit.released:
+            return False
+        return unit.blocks or unit.node.spec.one_of or unit.host not in self.quarantined
+
+    def _pass_on(self, unit: Unit, cause: Cause, blocks: bool) -> None:
+        """Same-host edges hand on every cause, barriers only one that blocks."""
+        unit.cause = cause
+        unit.blocks = unit.blocks or blocks
+        if blocks:
             self._trip(cause)
-        return lost
 
     def _quarantine(self, host: str, cause: Cause) -> None:
         """A host is lost other than by a unit's result."""
@@ -603,8 +630,12 @@ class Scheduler:
             now = self._runtime.now()
             self._bus.publish(events.HostQuarantined(at=now, host=host, cause=cause))
         for state in self.topology.states.values():
-            unit = state.units.get(host)
-            if unit is not None and unit.state == READY and unit.wake is None:
+            unit = state.units.get(host) or state.units.get(ANY_HOST)
+            if unit is None or unit.host != host or unit.state != READY or unit.wake is not None:
+                continue
+            if unit.node.spec.one_of:
+                self._dispatcher.offer(unit)  # it need not wait for a slot of this host
+            else:
                 self._hold_back(unit, cause)
         for group in self._graph.groups:
             left = sum(1 for name in group.hosts if name not in self.quarantined)

@@ -46,6 +46,7 @@ class Unit:
         "children",
         "doubt",
         "host",
+        "intended",
         "node",
         "ran",
         "rank",
@@ -75,8 +76,9 @@ class Unit:
         self.attempt = 0
         self.started = 0.0
         self.ahead: Verdict | None = None  # made before its turn
-        self.blocks = False  # its failure holds back all that waits at a barrier behind it
+        self.blocks = False  # its cause holds back all that waits at a barrier behind it
         self.doubt = False  # in a dry run: something before it would change
+        self.intended = False  # an earlier life of the run set out to change its host
         self.ran = False
         self.released = False  # what depends on it has been told
         self.shielded = False  # may not be ended now
@@ -91,9 +93,6 @@ class Unit:
         """How the journal knows it, whatever host it was bound to."""
         return self.node.id, ANY_HOST if self.node.spec.one_of else self.host
 
-    def __lt__(self, other: Unit) -> bool:
-        return self.rank > other.rank or (self.rank == other.rank and self.serial < other.serial)
-
     def __repr__(self) -> str:
         return f"<{self.node.id} on {self.host}>"
 
@@ -107,20 +106,22 @@ class NodeState:
         "gate",
         "id",
         "left",
-        "node",
         "parent",
         "same_host",
+        "spec",
         "started",
         "tolerated",
         "units",
         "work",
     )
 
+    spec: ExecutionNode  # a join has none
     work: Work
 
     def __init__(self, id: str, node: ExecutionNode | None, duration: float) -> None:
         self.id = id
-        self.node = node
+        if node is not None:
+            self.spec = node
         self.duration = duration
         self.units: dict[str, Unit] = {}
         self.same_host: list[NodeState] = []
@@ -131,11 +132,6 @@ class NodeState:
         self.started = False
         self.left = 0
 
-    @property
-    def spec(self) -> ExecutionNode:
-        """The node itself; joins have none and never get this far."""
-        assert self.node is not None, self.id
-        return self.node
 
 
 Holes = dict[str, tuple[list[Unit], set[str]]]

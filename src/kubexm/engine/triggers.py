@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
 from kubexm.engine.topology import NodeState, Unit
-from kubexm.plan.node import Hook
+from kubexm.plan.node import ExecutionNode, Hook
 from kubexm.plan.result import Cause, HostResult
 from kubexm.plan.validation import inside
 
@@ -59,15 +59,32 @@ def _good(state: NodeState, result: HostResult) -> bool:
     return result.satisfied or result.status == "Success" or state.spec.ignore_errors
 
 
-def own_failure(unit: Unit, hook: Hook, states: Mapping[str, NodeState]) -> Cause | None:
+def own_failure(
+    unit: Unit, hook: Hook, states: Mapping[str, NodeState], quarantined: Mapping[str, object]
+) -> Cause | None:
     """The failure of an earlier node of the same hook, which holds this one back."""
     node = unit.node.spec
-    for id in (*node.after, *node.after_same_host):
-        state = states.get(id)
-        if state is None or state.node is None or state.spec.hook != hook:
+    same_host = [states[id].units.get(unit.host) for id in node.after_same_host]
+    barred = [other for id in node.after for other in states[id].units.values()]
+    counted = [other for other in barred if _counts_at_barrier(other, quarantined)]
+    for other in (*same_host, *counted):
+        if other is None or other.result is None or not _same(other.node.spec, node, hook):
             continue
-        for other in state.units.values():
-            if other.result is not None and not _good(state, other.result):
-                result = other.result
-                return result.cause or Cause(id, other.host, result.message)
+        if not _good(other.node, other.result):
+            result = other.result
+            return result.cause or Cause(other.node.id, other.host, result.message)
     return None
+
+
+def _counts_at_barrier(unit: Unit, quarantined: Mapping[str, object]) -> bool:
+    if unit.result is not None and unit.result.failure is not None:
+        return unit.host not in unit.node.tolerated
+    return unit.host not in quarantined
+
+
+def _same(other: ExecutionNode, node: ExecutionNode, hook: Hook) -> bool:
+    """A failed post hook fails its scope for the next; other moments don't hear of each other."""
+    if other.hook != hook or hook.moment == "post":
+        return other.hook == hook
+    first = len(hook.scope) + 1
+    return other.id[first:].partition("/")[0] == node.id[first:].partition("/")[0]

@@ -10,12 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 LAYER_GAP, ITEM_GAP, LINE_GAP = 30.0, 16.0, 52.0
 PADDING, HEADING = 14.0, 24.0
-LONGEST_LINE = 900.0
+LONGEST_LINE = 1400.0
 """A sequence is broken into lines only if it is longer than this."""
+LONGEST_ROW = 8
+"""Of nodes side by side; more of them stand in rows if they are too wide for one."""
 BEST_SHAPE = 1.6
 """Width by height of a picture that is easy to look at."""
 
@@ -80,10 +83,11 @@ def _arrange(box: Box) -> None:
             _arrange(item)
     if not box.items:
         return
-    nested = any(item.items for item in box.items)
     layers = _ordered(box, _layers(box))
-    plans = [_Plan.best(layers, vertical) for vertical in ((True, False) if nested else (True,))]
-    best = min(plans, key=lambda plan: plan.strain)
+    # Steps read from top to bottom; scopes may also stand from left to right.
+    scopes = sum(bool(item.items) for item in box.items)
+    ways = (True, False) if scopes > len(box.items) - scopes else (True,)
+    best = min((_Plan.best(layers, way) for way in ways), key=lambda plan: plan.strain)
     box.vertical = best.vertical
     width, height = best.place()
     box.width = max(width + 2 * PADDING, box.width)
@@ -131,7 +135,7 @@ def _ordered(box: Box, layers: list[list[Box]]) -> list[list[Box]]:
     links: dict[Box, list[Box]] = {}
     for flow in box.flows.values():
         path = [flow.before, *flow.bends, flow.after]
-        for first, second in zip(path, path[1:], strict=False):
+        for first, second in pairwise(path):
             links.setdefault(first, []).append(second)
             links.setdefault(second, []).append(first)
     place: dict[Box, float] = {}
@@ -183,10 +187,9 @@ class _Plan:
         if length <= LONGEST_LINE:
             return single
         most = min(len(layers), math.ceil(length / LONGEST_LINE) + 1, 24)
-        plans = [
-            cls(single._broken(layers, length / count), vertical) for count in range(2, most + 1)
-        ]
-        return min([single, *plans], key=lambda plan: plan.strain)
+        counts = range(2, most + 1)
+        broken = [cls(single._broken(layers, length / count), vertical) for count in counts]
+        return min([single, *broken], key=lambda plan: plan.strain)
 
     def place(self) -> tuple[float, float]:
         """Set every item relative to the inside of the scope; the size that it takes."""
@@ -203,15 +206,34 @@ class _Plan:
     def _place_line(self, line: Line, size: _Size) -> None:
         along = 0.0
         for layer in line.layers:
-            taken = self._layer_size(layer)
-            across = line.low + (size.across - taken.across) / 2
-            for item in layer:
-                mine = self._size(item)
-                middle = along + (taken.along - mine.along) / 2
-                item.x, item.y = (across, middle) if self.vertical else (middle, across)
-                item.line = line
-                across += mine.across + ITEM_GAP
-            along += taken.along + LAYER_GAP
+            for row in self._rows(layer):
+                taken = self._row_size(row)
+                across = line.low + (size.across - taken.across) / 2
+                for item in row:
+                    mine = self._size(item)
+                    middle = along + (taken.along - mine.along) / 2
+                    item.x, item.y = (across, middle) if self.vertical else (middle, across)
+                    item.line = line
+                    across += mine.across + ITEM_GAP
+                along += taken.along + ITEM_GAP
+            along += LAYER_GAP - ITEM_GAP
+
+    def _rows(self, layer: list[Box]) -> list[list[Box]]:
+        """A layer in one row, or in several if it is many nodes and very wide."""
+        sizes = [self._size(item) for item in layer]
+        if len(layer) <= LONGEST_ROW or any(item.items for item in layer):
+            return [layer]
+        area = sum((size.along + ITEM_GAP) * (size.across + ITEM_GAP) for size in sizes)
+        room = max(LONGEST_LINE, math.sqrt(area * BEST_SHAPE))
+        rows: list[list[Box]] = [[]]
+        across = 0.0
+        for item, size in zip(layer, sizes, strict=True):
+            if across + size.across > room:
+                rows.append([])
+                across = 0.0
+            rows[-1].append(item)
+            across += size.across + ITEM_GAP
+        return rows
 
     def _broken(self, layers: list[list[Box]], wanted: float) -> list[list[list[Box]]]:
         lines: list[list[list[Box]]] = [[]]
@@ -231,7 +253,12 @@ class _Plan:
         return _Size(along, max(size.across for size in sizes))
 
     def _layer_size(self, layer: list[Box]) -> _Size:
-        sizes = [self._size(item) for item in layer]
+        rows = [self._row_size(row) for row in self._rows(layer)]
+        along = sum(size.along for size in rows) + ITEM_GAP * (len(rows) - 1)
+        return _Size(along, max(size.across for size in rows))
+
+    def _row_size(self, row: list[Box]) -> _Size:
+        sizes = [self._size(item) for item in row]
         across = sum(size.across for size in sizes) + ITEM_GAP * (len(sizes) - 1)
         return _Size(max(size.along for size in sizes), across)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -172,6 +173,11 @@ def one_line(text: str, limit: int = 100) -> str:
     words = " ".join(text[: 4 * limit].split())
     clean = "".join(letter if letter.isprintable() else "·" for letter in words)
     return clean if len(clean) <= limit else f"{clean[: limit - 1]}…"
+
+
+def cells(text: str) -> int:
+    """How many columns of a terminal a text takes; Chinese characters take two."""
+    return len(text) + sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
 
 
 def whole(graph: ExecutionGraph) -> tuple[dict[str, ExecutionNode], dict[str, Join]]:

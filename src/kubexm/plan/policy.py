@@ -25,7 +25,7 @@ class RetryPolicy(
 
     def pause(self, attempt: int, chance: float) -> float:
         """Seconds to wait after this failed attempt; `chance` in [0, 1) spreads the herd."""
-        factor = 2.0 ** (attempt - 1) if self.exponential_backoff else 1.0
+        factor = 2.0 ** min(attempt - 1, 64) if self.exponential_backoff else 1.0
         base = min(self.delay * factor, self.max_delay)
         return base * (1.0 + self.jitter * chance)
 

@@ -29,7 +29,8 @@ class Record(msgspec.Struct, frozen=True, tag=True, rename="camel", omit_default
 class UnitDone(Record, frozen=True):
     """A unit is final: with its values and fragment, all or nothing.
 
-    A failure either `quarantines` its host, or `blocks` what waits at a barrier, or both.
+    A failure `quarantines` its host, or `blocks` what waits at a barrier, or both; a unit held
+    back blocks too, unless it was lost with its host.
     """
 
     node: str
@@ -120,7 +121,8 @@ class RunState:
         match record:
             case UnitDone():
                 self.done[record.node, record.host] = record
-                self.intended.discard((record.node, record.host))
+                if record.result.status != "Cancelled":
+                    self.intended.discard((record.node, record.host))
                 self._note_quarantine(record)
             case UnitIntended():
                 self.intended.add((record.node, record.host))
@@ -143,8 +145,10 @@ class RunState:
         if known != record.boot_id:
             self.boots[record.host] = record.boot_id
             for unit, done in list(self.done.items()):
-                if unit[1] == record.host and _must_be_looked_at_again(done):
+                if done.result.host_name == record.host and _must_be_looked_at_again(done):
                     del self.done[unit]
+                    if done.result.changed:
+                        self.intended.add(unit)
 
     def _note_quarantine(self, record: UnitDone) -> None:
         result = record.result

@@ -1,8 +1,8 @@
-"""A graph for people and other programs: indented text, Mermaid, DOT, JSON, SVG."""
+"""A graph for other programs: Mermaid, DOT, JSON; text and SVG have modules of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 
 import msgspec
@@ -22,8 +22,6 @@ from kubexm.plan.outline import (
     title,
     tree,
 )
-from kubexm.plan.svg import as_svg
-from kubexm.plan.text import as_text
 
 
 def as_json(graph: ExecutionGraph) -> str:
@@ -68,9 +66,9 @@ def _dot_edges(found: Edges) -> Iterator[str]:
 
 
 def _dot(text: str) -> str:
-    # In a quoted DOT string a backslash escapes; only `\\n` is meant to.
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
+    # Graphviz reads escapes and entities in a quoted text; only our `\\n` is meant as one.
+    escaped = text.replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'.replace("\n", "\\n")
 
 
 def as_mermaid(graph: ExecutionGraph, describe: Describe = kind_and_params) -> str:
@@ -120,13 +118,3 @@ def _label(node: ExecutionNode, describe: Describe) -> Iterable[str]:
         *filter(None, [one_line(summary(node, describe), 48)]),
         f"[{one_line(hosts(node), 48)}]",
     )
-
-
-FORMATS: Mapping[str, Callable[[ExecutionGraph, Describe], str]] = {
-    "text": as_text,
-    "mermaid": as_mermaid,
-    "dot": as_dot,
-    "json": lambda graph, _: as_json(graph),
-    "svg": as_svg,
-}
-"""Every way to show a graph, by the name users give it."""

@@ -179,16 +179,13 @@ LONGEST_LIST = 8
 
 def as_text(found: RunReport) -> str:
     """The whole report in plain lines, readable without colour."""
-    return "\n".join([*_headline(found), *time_lines(found)]) + "\n"
-
-
-def time_lines(found: RunReport) -> list[str]:
-    """The critical path, and where the time of all units went."""
-    return [
+    lines = [
+        *_headline(found),
         *_path(found.critical_path),
         *_table("by module", found.by_module),
         *_table("by step", found.by_step),
     ]
+    return "\n".join(lines) + "\n"
 
 
 def _headline(found: RunReport) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import Literal
 from xml.sax.saxutils import escape
 
 from kubexm.plan.graph import ExecutionGraph
-from kubexm.plan.layout import LINE_GAP, Box, Flow, Line, Point, arrange
+from kubexm.plan.layout import LINE_GAP, LONGEST_ROW, Box, Flow, Line, Point, arrange
 from kubexm.plan.node import ExecutionNode
 from kubexm.plan.outline import (
     Describe,
@@ -53,9 +53,17 @@ class Face:
 
 def as_svg(graph: ExecutionGraph, describe: Describe = kind_and_params) -> str:
     """The picture: scopes as boxes, what waits below what it waits for."""
-    picture = _Picture(graph, describe)
-    arrange(picture.root)
-    return _document(graph.name, picture)
+    root, faces = picture(graph, describe)
+    arrange(root)
+    return _document(graph.name, root, faces)
+
+
+def picture(
+    graph: ExecutionGraph, describe: Describe = kind_and_params
+) -> tuple[Box, Mapping[Box, Face]]:
+    """The outermost box, with all the others in it, and what is written in each."""
+    drawn = _Picture(graph, describe)
+    return drawn.root, drawn.faces
 
 
 class _Picture:
@@ -69,8 +77,13 @@ class _Picture:
         self._parent: dict[Box, Box] = {}
         all_edges = edges(graph.nodes, graph.joins)
         self._rank = {id: number for number, id in enumerate(all_edges)}
-        self.root = self._scope_box(tree(graph.nodes))
+        root = tree(graph.nodes)
+        single = root.items[0] if len(root.items) == 1 else None
+        root.name = graph.name
+        self.root = self._scope_box(single if isinstance(single, Scope) else root)
         self._connect(sources(all_edges, graph.joins))
+        for box in list(self.root.everything()):
+            self._bundle(box)
 
     def _scope_box(self, scope: Scope) -> Box:
         items = [
@@ -135,6 +148,36 @@ class _Picture:
         flow.sources.add(source)
         flow.targets.add(target)
 
+    def _bundle(self, box: Box) -> None:
+        """Many nodes with the same neighbours become one box, with one arrow for all of them."""
+        alike: dict[tuple[frozenset[tuple[Box, bool]], ...], list[Box]] = {}
+        before: dict[Box, set[tuple[Box, bool]]] = {}
+        after: dict[Box, set[tuple[Box, bool]]] = {}
+        for flow in box.flows.values():
+            before.setdefault(flow.after, set()).add((flow.before, flow.barrier))
+            after.setdefault(flow.before, set()).add((flow.after, flow.barrier))
+        for item in box.items:
+            if not item.items:
+                neighbours = (before.get(item, ()), after.get(item, ()))
+                alike.setdefault(tuple(map(frozenset, neighbours)), []).append(item)
+        for items in alike.values():
+            if LONGEST_ROW < len(items) < len(box.items):
+                self._replace(box, items)
+
+    def _replace(self, box: Box, items: list[Box]) -> None:
+        whole = Box(rank=min(item.rank for item in items), items=items)
+        self.faces[whole] = Face("scope", f"{len(items)} side by side")
+        inside = set(items)
+        box.items = [whole, *(item for item in box.items if item not in inside)]
+        flows, box.flows = box.flows, {}
+        for flow in flows.values():
+            first = whole if flow.before in inside else flow.before
+            second = whole if flow.after in inside else flow.after
+            merged = box.flows.setdefault((first, second), Flow(first, second))
+            merged.barrier |= flow.barrier
+            merged.sources |= flow.sources
+            merged.targets |= flow.targets
+
     def _siblings(self, source: Box, target: Box) -> tuple[Box, Box, Box]:
         """The boxes around both that lie beside each other, and the one around these."""
         left, right = self._lineage(source), self._lineage(target)
@@ -169,22 +212,21 @@ def _number(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def _document(name: str, picture: _Picture) -> str:
-    root = picture.root
+def _document(name: str, root: Box, faces: Mapping[Box, Face]) -> str:
     width = max(root.width, 420.0) + 2 * MARGIN
     height = root.height + LEGEND_HEIGHT + 2 * MARGIN
-    boxes = [box for box in root.everything() if box is not root]
+    boxes = list(root.everything())
+    size = f'width="{_n(width)}" height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}"'
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_n(width)}" height="{_n(height)}" '
-        f'viewBox="0 0 {_n(width)} {_n(height)}" role="img">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">',
         f"<title>{_text(name)}</title>",
         f"<style>{_CSS}</style>",
         f"<defs>{_ARROW_HEAD}</defs>",
         '<rect class="page" width="100%" height="100%"/>',
         f'<g transform="translate({_n(MARGIN)} {_n(MARGIN)})">',
-        *(line for box in boxes if box.items for line in _drawn_box(box, picture.faces[box])),
+        *(line for box in boxes if box.items for line in _drawn_box(box, faces[box])),
         *_arrows(root),
-        *(line for box in boxes if not box.items for line in _drawn_box(box, picture.faces[box])),
+        *(line for box in boxes if not box.items for line in _drawn_box(box, faces[box])),
         "</g>",
         *_legend(height - MARGIN),
         "</svg>",
@@ -347,7 +389,7 @@ def _letter(letter: str) -> float:
 
 
 def _fitted(text: str, size: float, room: float) -> str:
-    if text_width(text, size) <= room:
+    if text_width(text, size) <= room + 0.1:
         return text
     shown = len(text)
     while shown and text_width(text[:shown], size) + 0.6 * size > room:

@@ -15,6 +15,7 @@ from kubexm.plan.outline import (
     Describe,
     Edge,
     Scope,
+    cells,
     edges,
     hosts,
     kind_and_params,
@@ -58,8 +59,8 @@ class _Tree:
         self._describe = describe
 
     def lines(self, scope: Scope, indent: str) -> Iterator[str]:
-        names = [title(item) for item in scope.items if isinstance(item, ExecutionNode)]
-        width = min(max(map(len, names), default=0), WIDEST_NAME)
+        nodes = [item for item in scope.items if isinstance(item, ExecutionNode)]
+        width = min(max((cells(_title(node)) for node in nodes), default=0), WIDEST_NAME)
         for item, mark in zip(scope.items, self._order.marks(scope), strict=True):
             yield f"{indent}{self._line(item, width)}{mark and f'  {mark}'}"
             if isinstance(item, Scope):
@@ -70,8 +71,8 @@ class _Tree:
             return one_line(item.name)
         text = summary(item, self._describe)
         condition = f"  if {one_line(item.when)}" if item.when else ""
-        name = one_line(title(item)).ljust(width)
-        return f"{name}  {text}  [{one_line(hosts(item))}]{condition}"
+        name = _title(item)
+        return f"{name}{' ' * (width - cells(name))}  {text}  [{one_line(hosts(item))}]{condition}"
 
 
 class _Order:
@@ -83,37 +84,51 @@ class _Order:
         self._waits = waits
         self._outward: dict[Item, Waits] = {}
         self._exits: dict[Item, frozenset[str]] = {}
+        self._entries: dict[Scope, set[Waits]] = {}
 
     def marks(self, scope: Scope) -> list[str]:
         """For each item of a scope what it waits for, or nothing if that is obvious."""
         said = self._said(scope)
-        marks = []
-        for number, item in enumerate(scope.items):
-            if isinstance(item, Scope) and item.name == UNDO:
-                marks.append("in place of the undo of each step")
-            elif number == 0:
-                marks.append(self._named(said[0], item))
-            else:
-                marks.append(self._mark(scope.items, said, number))
-        return marks
+        return [self._mark(scope, said, number) for number in range(len(said))]
 
-    def _mark(self, items: list[Item], said: list[Waits], number: int) -> str:
-        item, waits = items[number], said[number]
-        if waits == self._usual(items[number - 1], item):
+    def _mark(self, scope: Scope, said: list[Waits], number: int) -> str:
+        item, waits = scope.items[number], said[number]
+        if isinstance(item, Scope) and item.name == UNDO:
+            return "in place of the undo of each step"
+        if isinstance(item, Scope) and not self._together(item):
+            return f"in part {self._named(waits, item)}"
+        if number and waits == self._usual(scope.items[number - 1], item):
             return ""
-        if waits == said[number - 1]:
+        if number and waits == said[number - 1]:
             return BESIDE
-        if not waits and waits in said[:number]:
-            return f"{BESIDE} {_name(items[said.index(waits)])}"
-        return self._named(waits, item)
+        if number and not waits and waits in said[:number]:
+            return f"{BESIDE} {_name(scope.items[said.index(waits)])}"
+        return self._named(waits, item) or ("" if self._together(scope) else "at once")
 
     def _said(self, scope: Scope) -> list[Waits]:
         """What each item waits for; only inside the scope if the scope's own line says the rest."""
+        rest = self._outward_of(scope) if self._together(scope) else frozenset()
+        return [self._outward_of(item) - rest for item in scope.items]
+
+    def _together(self, scope: Scope) -> bool:
+        """Whether all of a scope waits for the same, so that it can be said of the scope."""
         outward = self._outward_of(scope)
-        waits = [self._outward_of(item) for item in scope.items]
-        if all(not (some & outward) or some >= outward for some in waits):
-            return [some - outward for some in waits]
-        return waits
+        return all(waits == outward for waits in self._entries_of(scope))
+
+    def _entries_of(self, scope: Scope) -> set[Waits]:
+        """What the nodes wait for that wait for nothing inside."""
+        if (found := self._entries.get(scope)) is None:
+            outward = self._outward_of(scope)
+            parts = [item for item in scope.items if _name(item) != UNDO]
+            waits = {
+                some
+                for item in parts
+                for some in (
+                    self._entries_of(item) if isinstance(item, Scope) else {self._waits[item.id]}
+                )
+            }
+            found = self._entries[scope] = {some for some in waits if some <= outward}
+        return found
 
     def _outward_of(self, item: Item) -> Waits:
         """What is waited for outside of an item."""
@@ -168,6 +183,10 @@ class _Order:
             if not inside(here, path) and exits <= ids:
                 return path, exits
         return id, frozenset([id])
+
+
+def _title(node: ExecutionNode) -> str:
+    return one_line(title(node))
 
 
 def _name(item: Item) -> str:

@@ -31,11 +31,6 @@ def checksum_command(host: Host, *paths: str, sudo: bool | None = None) -> Comma
     return host.command("sha256sum", "--", *paths, sudo=sudo, env=C_LOCALE)
 
 
-def target_command(host: Host, path: str, *, sudo: bool | None = None) -> Command:
-    """Ask where a link points to; `content` reads the answer."""
-    return host.command("readlink", "--", path, sudo=sudo, env=C_LOCALE)
-
-
 def seen(answer: Completed) -> FileStat | None:
     """What is at the path; None if nothing is."""
     return read_stat(answer)

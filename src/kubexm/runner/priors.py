@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
+from kubexm.errors import StepFailed
 from kubexm.runner import files
 from kubexm.runner.host import FileStat, Host
 
@@ -25,23 +26,22 @@ async def capture(
     host: Host, path: str, *, private: bool = False, sudo: bool | None = None
 ) -> Prior:
     """All that is needed to restore what is at a path; of a directory, the directory alone."""
-    look, read, follow = await host.batch(
-        (
-            files.stat_command(host, path, sudo=sudo),
-            files.content_command(host, path, 0 if private else KEPT, sudo=sudo),
-            files.target_command(host, path, sudo=sudo),
-        )
-    )
-    found = files.seen(look)
+    found = await files.stat(host, path, sudo=sudo)
     if found is None:
         return ABSENT
+    if found.kind == "other":
+        raise StepFailed(
+            f"`{path}` is neither a file nor a directory nor a link: it could not be restored",
+            hint="remove it with a `command` step",
+        )
     prior: dict[str, Any] = {"kind": found.kind, **_attributes(found)}
     if found.kind == "link":
-        prior["target"] = follow.text
+        prior["target"] = await _target(host, path, sudo)
     elif found.kind == "file" and (private or found.size > KEPT):
         prior |= await _copied(host, path, sudo)
     elif found.kind == "file":
-        prior["content"] = b64encode(files.content(read, path)).decode()
+        data = await host.get(path, sudo=sudo)
+        prior["content"] = b64encode(data).decode()
     return prior
 
 
@@ -79,10 +79,14 @@ async def _restore_file(host: Host, path: str, prior: Prior, sudo: bool | None) 
 
 
 async def _restore_link(host: Host, path: str, target: str, sudo: bool | None) -> None:
-    (answer,) = await host.batch((files.target_command(host, path, sudo=sudo),))
-    if not answer.ok or answer.text != target:
+    if await _target(host, path, sudo) != target:
         await files.remove(host, path, sudo=sudo)
         await host.run("ln", "-s", "--", target, path, sudo=sudo)
+
+
+async def _target(host: Host, path: str, sudo: bool | None) -> str | None:
+    answer = await host.ask("readlink", "--", path, sudo=sudo)
+    return answer.text if answer.ok else None
 
 
 async def _restore_copy(host: Host, path: str, copy: str, sudo: bool | None) -> None:

@@ -1,7 +1,4 @@
-"""Text of files as pure functions: blocks and lines of ours in files of others, and diffs.
-
-A text is a list of lines here; one that ends with a newline has an empty last line.
-"""
+"""Text of files as pure functions: blocks and lines of ours in files of others, and diffs."""
 
 from __future__ import annotations
 
@@ -33,7 +30,126 @@ def markers(name: str, comment: str) -> tuple[str, str]:
     return f"{comment} BEGIN kubexm: {name}", f"{comment} END kubexm: {name}"
 
 
-def block_span(lines: Sequence[str], name: str, comment: str) -> tuple[int, int] | None:
+def split(text: str) -> Lines:
+    """The lines of a text, each without its newline."""
+    lines = text.split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def joined(lines: Sequence[str], final_newline: bool = True) -> str:
+    """The text of lines; its last one may lack a newline."""
+    return "\n".join(lines) + ("\n" if lines and final_newline else "")
+
+
+def ends_its_last_line(text: str) -> bool:
+    """Whether there is a newline at the end of the last line, if there is a line."""
+    return not text or text.endswith("\n")
+
+
+def with_block(text: str, name: str, body: str, comment: str = "#") -> str:
+    """The text with the block in its place, or at the end."""
+    begin, end = markers(name, comment)
+    block = [begin, *split(body), end]
+    lines = split(text)
+    if (span := _span(lines, name, comment)) is None:
+        return joined([*lines, *block])
+    lines[slice(*span)] = block
+    return joined(lines, ends_its_last_line(text))
+
+
+def block_lines(text: str, name: str, comment: str = "#") -> Lines:
+    """The lines of a block with its marks; none if it is not there."""
+    lines = split(text)
+    span = _span(lines, name, comment)
+    return [] if span is None else lines[slice(*span)]
+
+
+def replaced_block(text: str, name: str, block: Sequence[str], comment: str = "#") -> str:
+    """The text with other lines in place of the block, marks and all."""
+    lines = split(text)
+    if (span := _span(lines, name, comment)) is None:
+        return text
+    at_the_end = span[1] == len(lines)
+    lines[slice(*span)] = block
+    return joined(lines, ends_its_last_line(text) or (at_the_end and not block))
+
+
+def with_line(text: str, line: str, match: str = "") -> tuple[str, Taken]:
+    """The text with the line, and the lines that gave way to it: all that match.
+
+    The line stays where it is, or goes where the first of them was, or to the end.
+    """
+    lines = split(text)
+    places = _places(lines, line, match)
+    if not places:
+        return joined([*lines, line]), []
+    there = [place for place in places if lines[place] == line]
+    keep = (there or places)[0]
+    taken = [(place, lines[place]) for place in places if place != keep or not there]
+    lines[keep] = line
+    return _without(lines, set(places) - {keep}, ends_its_last_line(text)), taken
+
+
+def without_lines(text: str, line: str, match: str = "") -> tuple[str, Taken]:
+    """The text without the line and all that match, and the lines taken out."""
+    lines = split(text)
+    taken = [(place, lines[place]) for place in _places(lines, line, match)]
+    return _without(lines, {place for place, _ in taken}, ends_its_last_line(text)), taken
+
+
+def reinserted(text: str, taken: Taken) -> str:
+    """The text with lines back where they were, unless they are there already."""
+    lines = split(text)
+    for place, line in sorted(taken):
+        if lines[place : place + 1] != [line]:
+            lines.insert(place, line)
+    return joined(lines, ends_its_last_line(text))
+
+
+def exchanged(text: str, line: str, taken: Taken) -> str:
+    """The text with lines back where they were before this one stood for them."""
+    lines = split(text)
+    if line not in lines:
+        return text
+    lines.remove(line)
+    for place, old in sorted(taken):
+        lines.insert(place, old)
+    return joined(lines, ends_its_last_line(text))
+
+
+def diff(path: str, old: bytes | None, new: bytes | None) -> str:
+    """A unified diff; None stands for no file. What is not text is only said to differ."""
+    before, after = _lines_to_show(old), _lines_to_show(new)
+    if before is None or after is None:
+        return f"binary content of {path} differs\n"
+    if len(before) + len(after) > _LONGEST_DIFF:
+        return f"{path}: {len(before)} lines become {len(after)} lines\n"
+    if old is None:
+        # Nothing to compare: most diffs are of new files, on many hosts.
+        head = f"--- /dev/null\n+++ {path}\n@@ -0,0 +1{_count(after)} @@\n"
+        return head + "".join(_shown(f"+{line}") for line in after) if after else ""
+    target = "/dev/null" if new is None else path
+    return "".join(map(_shown, unified_diff(before, after, path, target)))
+
+
+def _shown(line: str) -> str:
+    return line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+
+
+def _count(lines: Sequence[str]) -> str:
+    return "" if len(lines) == 1 else f",{len(lines)}"
+
+
+def _lines_to_show(data: bytes | None) -> list[str] | None:
+    if data is None:
+        return []
+    if b"\0" in data:
+        return None
+    text = data.decode(errors="replace")
+    return [line for line in re.split(r"(?<=\n)", text) if line]
+
+
+def _span(lines: Sequence[str], name: str, comment: str) -> tuple[int, int] | None:
     """Where a block begins, and where what follows it begins; None if there is none."""
     begin, end = markers(name, comment)
     if begin not in lines:
@@ -47,112 +163,17 @@ def block_span(lines: Sequence[str], name: str, comment: str) -> tuple[int, int]
     return first, lines.index(end, first) + 1
 
 
-def with_block(text: str, name: str, body: str, comment: str = "#") -> str:
-    """The text with the block in its place, or at the end."""
-    begin, end = markers(name, comment)
-    block = [begin, *body.removesuffix("\n").split("\n"), end] if body else [begin, end]
-    lines = text.split("\n")
-    span = block_span(lines, name, comment)
-    if span is None:
-        return "\n".join(_appended(lines, block))
-    return "\n".join((*lines[: span[0]], *block, *lines[span[1] :]))
-
-
-def without_block(text: str, name: str, comment: str = "#") -> str:
-    """The text without the block."""
-    lines = text.split("\n")
-    if (span := block_span(lines, name, comment)) is not None:
-        del lines[span[0] : span[1]]
-    return "\n".join(lines)
-
-
-def block_lines(text: str, name: str, comment: str = "#") -> Taken:
-    """The lines of a block with their places; none if it is not there."""
-    lines = text.split("\n")
-    span = block_span(lines, name, comment)
-    return [] if span is None else [(place, lines[place]) for place in range(*span)]
-
-
-def with_line(text: str, line: str, match: str = "") -> tuple[str, Taken]:
-    """The text with the line, and the lines it stands for: all that match give way to it.
-
-    The line goes where the first of them was, or to the end.
-    """
-    lines = text.split("\n")
-    places = _places(lines, line, match)
-    if line in (lines[place] for place in places):
-        keep = next(place for place in places if lines[place] == line)
-    else:
-        keep = places[0] if places else -1
-    taken = [(place, lines[place]) for place in places if place != keep or lines[place] != line]
-    if keep < 0:
-        return "\n".join(_appended(lines, [line])), []
-    lines[keep] = line
-    gone = set(places) - {keep}
-    return "\n".join(text for place, text in enumerate(lines) if place not in gone), taken
-
-
-def without_lines(text: str, line: str, match: str = "") -> tuple[str, Taken]:
-    """The text without the line and all that match, and the lines taken out."""
-    lines = text.split("\n")
-    taken = [(place, lines[place]) for place in _places(lines, line, match)]
-    gone = {place for place, _ in taken}
-    return "\n".join(text for place, text in enumerate(lines) if place not in gone), taken
-
-
-def reinserted(text: str, taken: Taken) -> str:
-    """The text with lines back where they were, unless they are there already."""
-    lines = text.split("\n")
-    for place, line in sorted(taken):
-        if lines[place : place + 1] != [line]:
-            lines.insert(place, line)
-    return "\n".join(lines)
-
-
-def removed_line(text: str, line: str) -> str:
-    """The text without the last line that says exactly this."""
-    lines = text.split("\n")
-    if line in lines:
-        del lines[len(lines) - 1 - lines[::-1].index(line)]
-    return "\n".join(lines)
-
-
-def diff(path: str, old: bytes | None, new: bytes | None) -> str:
-    """A unified diff; None stands for no file. What is not text is only said to differ."""
-    before, after = _lines_to_show(old), _lines_to_show(new)
-    if before is None or after is None:
-        return f"binary content of {path} differs\n"
-    if len(before) + len(after) > _LONGEST_DIFF:
-        return f"{path}: {len(before)} lines become {len(after)} lines\n"
-    names = ("/dev/null" if old is None else path, "/dev/null" if new is None else path)
-    return "".join(
-        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
-        for line in unified_diff(before, after, *names)
-    )
-
-
-def _lines_to_show(data: bytes | None) -> list[str] | None:
-    if data is None:
-        return []
-    if b"\0" in data:
-        return None
-    text = data.decode(errors="replace")
-    return [line for line in re.split(r"(?<=\n)", text) if line]
+def _without(lines: Sequence[str], gone: set[int], final_newline: bool) -> str:
+    kept = [found for place, found in enumerate(lines) if place not in gone]
+    # A last line without a newline that goes leaves lines that all had one.
+    return joined(kept, final_newline or len(lines) - 1 in gone)
 
 
 def _places(lines: Sequence[str], line: str, match: str) -> list[int]:
-    """The lines that are the wanted one or match; the empty rest of the last is none."""
+    """The lines that are the wanted one or match."""
     wanted = re.compile(match) if match else None
-    last = len(lines) - 1
     return [
         place
         for place, found in enumerate(lines)
-        if not (place == last and not found)
-        and (found == line or (wanted is not None and wanted.search(found)))
+        if found == line or (wanted is not None and wanted.search(found))
     ]
-
-
-def _appended(lines: Lines, more: Lines) -> Lines:
-    if lines[-1] == "":
-        return [*lines[:-1], *more, ""]
-    return [*lines, *more, ""]

@@ -35,8 +35,10 @@ class HostLedger:
         entry = LedgerEntry(
             at=self._now(), host=self._host.name, resource=resource, prior=dict(prior)
         )
-        await self._remember(entry)
+        # The copy first: what the store knows is not looked at again, so a process that is
+        # killed in between must not leave the host without it.
         await self._copy(entry)
+        await self._remember(entry)
         self._known[resource] = entry.prior
 
     async def _copy(self, entry: LedgerEntry) -> None:

@@ -104,13 +104,14 @@ def grep(shell: Shell, args: Sequence[str]) -> Completed:
     given, (pattern, *paths) = options(shell, args, flags="sH")
     if pattern or given.keys() != {"s", "H"}:
         raise shell.unexpected()
-    lines = []
+    lines, code = [], 0
     for path in paths:
-        found = shell.files.lookup(shell.path(path))
-        if found is not None:
-            text = shell.files.read(path).decode(errors="replace")
-            lines += [f"{path}:{line}\n" for line in text.splitlines()]
-    return Completed(0 if lines else 1, "".join(lines).encode())
+        if shell.files.lookup(shell.path(path)) is None:
+            code = 2
+            continue
+        text = shell.files.read(shell.path(path)).decode(errors="replace")
+        lines += [f"{path}:{line}\n" for line in text.splitlines()]
+    return Completed(code or int(not lines), "".join(lines).encode())
 
 
 def mkdir(shell: Shell, args: Sequence[str]) -> Completed:
@@ -227,8 +228,11 @@ def readlink(shell: Shell, args: Sequence[str]) -> Completed:
 def ls(shell: Shell, args: Sequence[str]) -> Completed:
     given, paths = options(shell, args, flags="A1")
     path = shell.path(paths[0] if paths else ".")
-    if shell.files.find(shell.files.resolve(path)).kind != "directory":
-        return said(f"{path}\n")
+    found = shell.files.lookup(shell.files.resolve(path))
+    if found is None:
+        return failed(f"ls: cannot access '{path}': No such file or directory", 2)
+    if found.kind != "directory":
+        return said(f"{paths[0]}\n")
     names = shell.files.children(shell.files.resolve(path))
     shown = [name for name in names if "A" in given or not name.startswith(".")]
     return said("".join(f"{name}\n" for name in shown))

@@ -43,6 +43,12 @@ class Delivered(Mapping[str, Value]):
             return text_file(make(self._seed, self._host))
         return self._shared[key]
 
+    def get(self, key: str, default: Value | None = None) -> Value | None:  # type: ignore[override]
+        """The same without an exception: hosts ask for cells all the time."""
+        if key in _OWN:
+            return self[key]
+        return self._shared.get(key, default)
+
     def __iter__(self) -> Iterator[str]:
         yield from self._shared
         yield from _OWN
@@ -78,10 +84,11 @@ _UNIT_SUFFIXES = frozenset((".service", ".socket", ".timer", ".target", ".mount"
 def shared_cells(machine: Machine) -> Mapping[str, Value]:
     """What all hosts of a machine have in common."""
     cells: dict[str, Value] = {path: _directory(mode) for path, mode in _DIRECTORIES.items()}
-    for path, text in {**_system_files(machine), **machine.files}.items():
+    files = {**_system_files(machine), **machine.files}
+    for path in (*files, *_OWN):
         for parent in PurePosixPath(path).parents:
             cells.setdefault(str(parent), _directory(0o755))
-        cells[path] = text_file(text)
+    cells |= {path: text_file(text) for path, text in files.items()}
     for name, settings in machine.services.items():
         cells[f"service:{unit_name(name)}"] = service(settings)
     cells |= {f"package:{name}": version for name, version in machine.packages.items()}

@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 from collections import OrderedDict
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from posixpath import dirname, join, normpath
@@ -204,8 +205,7 @@ class Filesystem:
 
     def _place(self, path: str) -> str:
         """The path without links above its last part."""
-        path = normpath(path)
-        above = dirname(path)
+        path, above = _parts(path)
         if above in ("", "/", path):
             return path
         found = self._inode(above)
@@ -226,6 +226,14 @@ class Filesystem:
             blob=self._blobs.add(data) if text is None else "",
             size=len(data),
         )
+
+
+@lru_cache(maxsize=4096)
+def _parts(path: str) -> tuple[str, str]:
+    """The path made plain, and the directory it is in."""
+    # Many hosts are asked for the same few paths.
+    path = normpath(path)
+    return path, dirname(path)
 
 
 def _short_text(data: bytes) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -59,7 +60,7 @@ class SimHost:
         self._settings = settings
         self._neighbour = neighbour
         self._gone_until = 0.0
-        self._scripts = _concerning(self.name, settings.scripts)
+        self._scripts = _in_turn(_concerning(self.name, settings.scripts))
         self._faults = _concerning(self.name, settings.faults)
         self._calm = settings.latency == INSTANT
 
@@ -180,11 +181,11 @@ class SimHost:
 
     def script(self, argv: Sequence[str]) -> Script | None:
         """The script that answers this command; it counts as used."""
-        for script in self._scripts:
+        for script, last in self._scripts:
             if matches(script.argv, argv):
                 key = f"script:{' '.join(script.argv)}"
                 used = self._number(key)
-                if script.times is None or used < script.times:
+                if used < last:
                     self._state.set(key, used + 1)
                     return script
         return None
@@ -259,6 +260,17 @@ class SimHost:
             self._state.set(f"port:{port}", 1)
         for port in effects.closes:
             self._state.set(f"port:{port}", None)
+
+
+def _in_turn(scripts: Sequence[Script]) -> list[tuple[Script, float]]:
+    """Each script with the number of the last use of its pattern that it answers."""
+    answered: dict[tuple[str, ...], float] = {}
+    turns = []
+    for script in scripts:
+        times = math.inf if script.times is None else script.times
+        answered[script.argv] = answered.get(script.argv, 0) + times
+        turns.append((script, answered[script.argv]))
+    return turns
 
 
 def lost(host: str) -> ConnectionLost:

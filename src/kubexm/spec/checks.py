@@ -72,7 +72,7 @@ def _mapping(value: Any) -> Written:
 def _step(step: Written, body: Written) -> Iterator[Finding]:
     if (kind := kind_key(step)) is not None:
         yield from (finding.under(kind) for finding in _parameters(step, kind))
-    if "runOnRoles" in step and "runOnOneOf" in step:
+    if None not in (step.get("runOnRoles"), step.get("runOnOneOf")):
         message = "both `runOnRoles` and `runOnOneOf`"
         yield Finding(("runOnOneOf",), message, "keep one of them", at_key=True)
     yield from _condition(step.get("when"), "when", step)
@@ -86,7 +86,7 @@ def _parameters(step: Written, kind: str) -> Iterator[Finding]:
         yield from _condition(expression, conditions.THAT, step)
         params = {**params, conditions.THAT: False}
     yield from parameters.findings(kind, params)
-    if "forEach" not in step:
+    if step.get("forEach") is None:
         yield from _items(params)
 
 
@@ -101,7 +101,7 @@ def _condition(text: Any, key: str, step: Written) -> Iterator[Finding]:
     if not isinstance(text, str) or not text:
         return
     try:
-        compile_expression(text, has_item="forEach" in step)
+        compile_expression(text, has_item=step.get("forEach") is not None)
     except BadExpression as error:
         yield Finding((key,), str(error), error.hint)
 
@@ -134,7 +134,7 @@ def _siblings(entries: list[Any]) -> Iterator[Finding]:
             hint = f"entry {first[name]} has it already; give one of them another name"
             yield Finding((number, "name"), f"the name `{name}` is there twice", hint)
     for number, entry in enumerate(entries):
-        known = first.keys() - {names[number]}
+        known = {name for name in first if name != names[number]}
         yield from (finding.under(number, "after") for finding in _after(entry, known))
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
-import textwrap
+import sys
 
 
 def field_texts(cls: type) -> dict[str, str]:
@@ -12,7 +13,7 @@ def field_texts(cls: type) -> dict[str, str]:
     texts: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         if base.__module__.startswith("kubexm."):
-            texts.update(_own_texts(base))
+            texts.update(_texts(base.__module__).get(base.__qualname__, {}))
     return texts
 
 
@@ -21,9 +22,14 @@ def class_text(cls: type) -> str:
     return inspect.getdoc(cls) or ""
 
 
-def _own_texts(cls: type) -> dict[str, str]:
-    tree = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
-    assert isinstance(tree, ast.ClassDef)
+@functools.cache
+def _texts(module: str) -> dict[str, dict[str, str]]:
+    """The texts under the fields of every class of a module."""
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return {node.name: _own_texts(node) for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+def _own_texts(tree: ast.ClassDef) -> dict[str, str]:
     texts = {}
     for field, text in zip(tree.body, tree.body[1:], strict=False):
         match field, text:

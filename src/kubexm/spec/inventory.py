@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import msgspec
@@ -46,6 +47,7 @@ class Inventory:
     def __init__(self, hosts: Sequence[InventoryHost]) -> None:
         self.hosts = {host.name: host for host in hosts}
         self._by_roles: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._members: dict[tuple[str, ...], frozenset[str]] = {}
         self.roles = frozenset(role for host in hosts for role in host.roles) | {ALL, CONTROL_NODE}
 
     def names(self, roles: tuple[str, ...]) -> tuple[str, ...]:
@@ -55,6 +57,12 @@ class Inventory:
             known = self._by_roles[roles] = tuple(
                 host.name for host in self.hosts.values() if self._has(host, wanted)
             )
+        return known
+
+    def members(self, roles: tuple[str, ...]) -> frozenset[str]:
+        """The same hosts without their order."""
+        if (known := self._members.get(roles)) is None:
+            known = self._members[roles] = frozenset(self.names(roles))
         return known
 
     @staticmethod
@@ -68,37 +76,48 @@ def build(body: PipelineBody, overrides: Sequence[Override]) -> tuple[Inventory,
     """The inventory of a pipeline, and what is wrong with its variables."""
     control = HostSpec(name=CONTROL_NODE, address="localhost", connection="local")
     shared = _Variables(body.vars, {}, overrides)
-    found: dict[Finding, list[str]] = {}
+    found = OnHosts()
     hosts = [_host(control, (CONTROL_NODE,), shared, found)]
     for number, host in enumerate(body.hosts):
         own = _Variables(body.vars, host.vars, overrides, number) if host.vars else shared
         hosts.append(_host(host, host.roles, own, found))
-    return Inventory(hosts), [*_for_some(found, len(hosts))]
+    return Inventory(hosts), [*found.findings(len(hosts))]
 
 
 def _host(
     spec: HostSpec,
     roles: tuple[str, ...],
     variables: _Variables,
-    found: dict[Finding, list[str]],
+    found: OnHosts,
 ) -> InventoryHost:
     host = InventoryHost(
         spec.name, spec.address or spec.name, spec.connection, roles, spec.labels, {}, spec.sudo
     )
     values, findings = variables.of(host)
     for finding in findings:
-        found.setdefault(finding, []).append(spec.name)
+        found.add(finding, [spec.name])
     return msgspec.structs.replace(host, vars=values)
 
 
-def _for_some(found: Mapping[Finding, Sequence[str]], total: int) -> Iterator[Finding]:
-    for finding, hosts in found.items():
-        where = "" if len(hosts) == total else on_hosts(hosts)
-        yield Finding(finding.path, finding.message + where, finding.hint)
+class OnHosts:
+    """What is wrong on some hosts: one finding for all that have it."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[DataPath, str], tuple[Finding, list[str]]] = {}
+
+    def add(self, finding: Finding, hosts: Sequence[str]) -> None:
+        """Note it for some more hosts; the hint of the first of them stays."""
+        key = (finding.path, finding.message)
+        self._found.setdefault(key, (finding, []))[1].extend(hosts)
+
+    def findings(self, total: int) -> Iterator[Finding]:
+        """Each once, with the hosts that have it unless all of them do."""
+        for finding, hosts in self._found.values():
+            where = "" if len(hosts) == total else _named(hosts)
+            yield replace(finding, message=finding.message + where)
 
 
-def on_hosts(hosts: Sequence[str]) -> str:
-    """Some hosts for the end of a message."""
+def _named(hosts: Sequence[str]) -> str:
     more = f" and {len(hosts) - 3} more" if len(hosts) > 3 else ""
     return f" on {', '.join(f'`{host}`' for host in hosts[:3])}{more}"
 

@@ -52,7 +52,7 @@ def _looks_secret(text: str, path: DataPath) -> Iterator[Finding]:
     if _PRIVATE_KEY.search(text):
         yield Finding(path, "a private key written out", "write `file:///PATH` of it in its place")
     elif _ARGUMENT.search(text):
-        hint = "a command line is no place for it: give it by `env` or `stdin`, as a reference"
+        hint = "give it by `secretEnv` or `secretStdin`, as `env://NAME` or `file:///PATH`"
         yield Finding(path, "a secret written out in an argument", hint)
     elif _IN_URL.search(text):
         yield Finding(path, "a password written out in an address", "leave it out of the address")

@@ -21,6 +21,7 @@ from kubexm.spec import references, shapes
 from kubexm.spec.fields import Finding
 from kubexm.spec.files import SOURCE, TARGETS, ExternalFiles
 from kubexm.step import registry
+from kubexm.step.contract import Step
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -65,6 +66,15 @@ def as_fields(kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters of a file under the names that the class has for them."""
     known = parameters_of(kind)
     return {known[name].field: value for name, value in params.items()}
+
+
+def sketch(cls: type[Step], fields: Mapping[str, Any]) -> Step:
+    """A step that was never checked: enough to ask what it is about, needs and provides."""
+    sketched = object.__new__(cls)
+    for parameter in parameters_of(cls.kind).values():
+        value = fields.get(parameter.field, parameter.default)
+        object.__setattr__(sketched, parameter.field, value)
+    return sketched
 
 
 def findings(kind: str, params: Any) -> list[Finding]:

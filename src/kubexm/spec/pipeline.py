@@ -45,7 +45,7 @@ def parse_pipeline(
 
 def pipeline_from(data: Any) -> Pipeline:
     """The pipeline that some plain data describes, such as a request brought."""
-    return checked(Document("<data>", data, source.Spot(1, 1)))
+    return checked(source.from_data(data))
 
 
 def checked(document: Document, *, allow_literal_secrets: bool = False) -> Pipeline:

@@ -81,7 +81,7 @@ class _Place:
     settings: Settings
     rolling: frozenset[str] | None = None
     """All hosts of the scope that goes in batches."""
-    batch: frozenset[str] | None = None
+    batch: tuple[str, ...] | None = None
     """Those of them that are planned now."""
 
     def inside(self, spec: ScopeFields | StepFields, *path: str | int) -> _Place:
@@ -105,6 +105,7 @@ class _Planner:
         variables = self._inventory.hosts[CONTROL_NODE].vars
         self._steps = StepPlanner(self._inventory, variables, self._files)
         self._warnings: list[Finding] = []
+        self._looked_at: set[DataPath] = set()
         self._origin: dict[int, DataPath] = {}
 
     def planned(self) -> PlannedPipeline:
@@ -186,7 +187,8 @@ class _Planner:
         body: Body,
         batches: RollingSpec | None = None,
     ) -> ExecutionFragment | None:
-        self._known_roles(spec, place)
+        if self._is_first_look(place):
+            self._known_roles(spec, place)
         whole = body(place) if batches is None else self._rolling(batches, place, body)
         return scope(
             name,
@@ -198,7 +200,7 @@ class _Planner:
     def _rolling(self, spec: RollingSpec, place: _Place, body: Body) -> ExecutionFragment:
         hosts = self._hosts(place.settings.roles, place)
         rolls = replace(place, rolling=frozenset(hosts))
-        return rolling(hosts, spec.batch, lambda some: body(replace(rolls, batch=frozenset(some))))
+        return rolling(hosts, spec.batch, lambda some: body(replace(rolls, batch=tuple(some))))
 
     def _hooks(self, hooks: HooksSpec, place: _Place) -> Iterator[HookFragment]:
         for attribute, moment in _MOMENTS:
@@ -209,9 +211,10 @@ class _Planner:
                     yield HookFragment(moment, fragment, hook.barrier)
 
     def _step(self, step: StepFields, place: _Place, link: Link) -> ExecutionFragment | None:
-        self._known_roles(step, place)
+        if self._is_first_look(place):
+            self._known_roles(step, place)
+            self._rolls_along(step, place)
         hosts = self._hosts(step.run_on_one_of or place.settings.roles, place)
-        self._rolls_along(step, place)
         entries = self._steps.planned(step, place.path)
         if not hosts:
             return None
@@ -242,10 +245,16 @@ class _Planner:
         return scope(entry.label, single, hooks=hooks)
 
     def _hosts(self, roles: tuple[str, ...], place: _Place) -> tuple[str, ...]:
-        names = self._inventory.names(roles)
         if place.batch is None:
-            return names
-        return tuple(name for name in names if name in place.batch)
+            return self._inventory.names(roles)
+        among = self._inventory.members(roles)
+        return tuple(name for name in place.batch if name in among)
+
+    def _is_first_look(self, place: _Place) -> bool:
+        """Whether this part was not planned before, for another batch."""
+        known = len(self._looked_at)
+        self._looked_at.add(place.path)
+        return len(self._looked_at) > known
 
     def _known_roles(self, spec: ScopeFields | StepFields, place: _Place) -> None:
         known = self._inventory.roles

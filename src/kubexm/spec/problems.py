@@ -29,6 +29,7 @@ _WANTED = {
     "list_type": ("a list", "write `[a, b]`, or one `- entry` per line"),
     "tuple_type": ("a list", "write `[a, b]`, or one `- entry` per line"),
 }
+_SEE = "see the pipeline file reference"
 _BOUNDS = {
     "greater_than_equal": ("ge", "at least", "raise it"),
     "less_than_equal": ("le", "at most", "lower it"),
@@ -47,7 +48,7 @@ def placed(findings: Iterable[Finding], document: Document) -> list[Problem]:
     marked = {(_mark(finding, document), finding) for finding in findings}
     ordered = sorted(marked, key=lambda pair: (pair[0].line, pair[0].column, pair[1].message))
     return [
-        Problem(_with_path(finding.path, finding.message), str(mark), finding.hint)
+        Problem(_with_path(finding.path, finding.message), str(mark), finding.hint or _SEE)
         for mark, finding in ordered
     ]
 
@@ -130,7 +131,7 @@ def _found_and_wanted(item: ErrorDetails, value: Any, context: dict[str, Any]) -
             f"found an empty {'list' if kind == 'too_short' else 'text'}",
             "fill it or leave it out",
         )
-    wanted, hint = _WANTED.get(kind, (item["msg"].lower(), "see the pipeline file reference"))
+    wanted, hint = _WANTED.get(kind, (item["msg"].lower(), _SEE))
     return f"found {shown(value)}, wanted {wanted}", hint
 
 

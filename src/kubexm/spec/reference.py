@@ -25,7 +25,7 @@ from kubexm.step import registry
 from kubexm.step.contract import Expander, Minter, Reader, Step
 
 _NOTE = "<!-- Written by `python -m kubexm.spec.reference docs/reference`; edit the sources. -->"
-_MODELS: tuple[type[Model], ...] = (
+MODELS: tuple[type[Model], ...] = (
     model.PipelineSpec,
     model.Metadata,
     model.PipelineBody,
@@ -154,7 +154,7 @@ The file is read when planning; its content is part of the graph.
 
 def render_pipeline_reference() -> str:
     """The page about pipeline files."""
-    sections = (_section(cls) for cls in _MODELS)
+    sections = (_section(cls) for cls in MODELS)
     return "\n".join([_NOTE, "", _OPENING, *sections, _SIMULATION, *_worlds(), _CLOSING])
 
 
@@ -320,11 +320,15 @@ def _table(rows: Iterable[tuple[str, str, str, str]]) -> Iterator[str]:
         yield f"| {' | '.join(row)} |"
 
 
+def pages() -> dict[str, str]:
+    """Every page by the name of its file."""
+    return {"pipeline-file.md": render_pipeline_reference(), "steps.md": render_steps_reference()}
+
+
 def main(directory: Path) -> None:
-    """Write both pages into a directory."""
+    """Write every page into a directory."""
     directory.mkdir(parents=True, exist_ok=True)
-    pages = {"pipeline-file.md": render_pipeline_reference(), "steps.md": render_steps_reference()}
-    for name, text in pages.items():
+    for name, text in pages().items():
         (directory / name).write_text(text, encoding="utf-8")
 
 

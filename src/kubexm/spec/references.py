@@ -113,12 +113,8 @@ def scan(data: Any, path: DataPath = ()) -> Iterator[tuple[DataPath, Reference |
     elif isinstance(data, Mapping):
         for key, value in data.items():
             if "${" in key:
-                yield (
-                    (*path, key),
-                    BadReference(
-                        f"a reference in the key `{key}`", "only values may hold references"
-                    ),
-                )
+                hint = "only values may hold references"
+                yield (*path, key), BadReference(f"a reference in `{key}`", hint, at_key=True)
             yield from scan(value, (*path, key))
     elif isinstance(data, list | tuple):
         for number, value in enumerate(data):

@@ -7,6 +7,7 @@ and aliases. JSON is read the same way. Whatever the bytes are, the only error i
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from kubexm.spec import scalars
 MAX_BYTES = 8 * 1024 * 1024
 MAX_DEPTH = 48
 MAX_NODES = 1_000_000
+_NO_FILE = "<data>"
 DataPath = tuple[str | int, ...]
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -109,6 +111,31 @@ def parse(text: str | bytes, file: str = "<text>", directory: Path | None = None
         builder.take(event)
     data, spot = builder.finished()
     return Document(file, data, spot, directory)
+
+
+def from_data(data: Any) -> Document:
+    """A document of data that came as such, held to the same bounds as a text."""
+    waiting: list[tuple[Any, int]] = [(data, 0)]
+    for number, (value, depth) in enumerate(waiting, 1):
+        if depth > MAX_DEPTH or number > MAX_NODES:
+            raise _refused(_NO_FILE, "nested too deep, or too many values", 1, 1, "split it")
+        if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+            waiting.extend((part, depth + 1) for part in (*value, *value.values()))
+        elif isinstance(value, list):
+            waiting.extend((part, depth + 1) for part in value)
+        elif not _is_plain(value):
+            raise _refused(
+                _NO_FILE, f"a {type(value).__name__} that no file can hold", 1, 1, "leave it out"
+            )
+    return Document(_NO_FILE, data, Spot(1, 1))
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\0" not in value
+    if isinstance(value, int):
+        return abs(value) < 2**63
+    return value is None or (isinstance(value, float) and math.isfinite(value))
 
 
 def _decoded(text: str | bytes, file: str) -> str:

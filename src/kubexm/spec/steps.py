@@ -14,7 +14,7 @@ from kubexm.spec import conditions, expressions, parameters, references, templat
 from kubexm.spec.expressions import BadExpression, Expression
 from kubexm.spec.fields import Finding, shown
 from kubexm.spec.files import SOURCE, BadFile, ExternalFiles
-from kubexm.spec.inventory import Inventory, InventoryHost, on_hosts
+from kubexm.spec.inventory import Inventory, InventoryHost, OnHosts
 from kubexm.spec.model import StepFields
 from kubexm.spec.references import BadReference, Reference
 from kubexm.spec.source import DataPath
@@ -25,12 +25,11 @@ MAX_ENTRIES = 10_000
 MAX_TRIED = 1000
 """Parameters are tried on so many hosts with variables of their own; enough to find a mistake."""
 _EARLY = ("vars", "host")
-_SEE = "see the pipeline file reference"
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _VALUE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class PlannedStep:
     """A step, or one entry of its list, ready to become a node."""
 
@@ -63,6 +62,8 @@ class StepPlanner:
         self._variables = variables
         self._files = files
         self._planned: dict[DataPath, list[PlannedStep]] = {}
+        self._fine: set[tuple[PlannedStep, int]] = set()
+        """Steps with the groups of hosts for which nothing was found."""
 
     def planned(self, step: StepFields, path: DataPath) -> Sequence[PlannedStep]:
         """The step once, or once per entry of its list; the same objects however often asked."""
@@ -82,7 +83,7 @@ class StepPlanner:
             try:
                 condition = when and expressions.with_item(when, item)
             except BadExpression as error:
-                self.findings.append(Finding((*path, "when"), str(error), error.hint or _SEE))
+                self.findings.append(Finding((*path, "when"), str(error), error.hint))
                 continue
             missing = list(_missing_items(params, (*path, step.kind), item))
             self.findings.extend(missing)
@@ -147,7 +148,7 @@ class StepPlanner:
         needs: tuple[str, ...] = ()
         provides: tuple[Key, ...] = ()
         if cls.needs is not Step.needs or cls.provides is not Step.provides:
-            sketch = _sketch(cls, fields)
+            sketch = parameters.sketch(cls, fields)
             needs, provides = sketch.needs(), sketch.provides()
         if not all(_is_settled(key) for key in provides):
             message = "the value it leaves depends on a reference"
@@ -159,16 +160,19 @@ class StepPlanner:
 
     def check(self, step: PlannedStep, hosts: Sequence[str]) -> None:
         """Note what the step names and these hosts don't have, or what it can't take from them."""
-        missing: dict[Finding, list[str]] = {}
-        for number, alike in enumerate(self._alike(step, hosts)):
+        found = OnHosts()
+        for number, (group, alike) in enumerate(self._alike(step, hosts).items()):
+            if (step, group) in self._fine:
+                continue
             host = self._inventory.hosts[alike[0]]
-            for finding in _wrong_on(step, host, tried=number < MAX_TRIED):
-                missing.setdefault(finding, []).extend(alike)
-        for finding, lacking in missing.items():
-            where = "" if len(lacking) == len(hosts) else on_hosts(lacking)
-            self.findings.append(dataclasses.replace(finding, message=finding.message + where))
+            wrong = list(_wrong_on(step, host, tried=number < MAX_TRIED))
+            for finding in wrong:
+                found.add(finding, alike)
+            if not wrong:
+                self._fine.add((step, group))
+        self.findings.extend(found.findings(len(hosts)))
 
-    def _alike(self, step: PlannedStep, hosts: Sequence[str]) -> Iterable[list[str]]:
+    def _alike(self, step: PlannedStep, hosts: Sequence[str]) -> dict[int, list[str]]:
         """The hosts in groups for which the check comes to the same."""
         asked = [reference for _, reference in step.named]
         asked.extend(step.condition.references if step.condition else ())
@@ -180,7 +184,7 @@ class StepPlanner:
             host = self._inventory.hosts[name]
             key = id(host) if deep else id(host.vars) if own else 0
             groups.setdefault(key, []).append(name)
-        return groups.values()
+        return groups
 
 
 def _is_settled(key: Key) -> bool:
@@ -199,7 +203,7 @@ def _wrong_on(step: PlannedStep, host: InventoryHost, *, tried: bool) -> Iterato
             if not _may_hold(step.condition, scope):
                 return
         except BadExpression as error:
-            yield Finding((*step.path, "when"), str(error), error.hint or _SEE)
+            yield Finding((*step.path, "when"), str(error), error.hint)
             return
         guarded = frozenset(step.condition.references) - frozenset(step.condition.certain)
     missing = list(_missing(step.named, scope, guarded))
@@ -241,9 +245,8 @@ def _refusals(spec: StepSpec, scope: Mapping[str, Any]) -> Iterator[Finding]:
         fields = references.resolved(
             spec.params, lambda reference: references.in_scope(reference, scope)
         )
-    except BadReference as error:
-        # A variable that the condition asks for and that is not there after all.
-        yield Finding((), str(error), error.hint or _SEE)
+    except BadReference:
+        # A variable that the condition asks for: whether it is needed shows only on the host.
         return
     found = list(parameters.refusals(spec.kind, fields))
     yield from found or templating.findings(spec.kind, fields)
@@ -255,7 +258,7 @@ def _missing_items(params: Any, path: DataPath, item: Any) -> Iterator[Finding]:
             try:
                 references.look_up(reference, item)
             except BadReference as error:
-                yield Finding(place, str(error), error.hint or _SEE)
+                yield Finding(place, str(error), error.hint)
 
 
 def _remedy(reference: Reference) -> str:
@@ -277,12 +280,3 @@ def _label(word: Any) -> str | None:
     if isinstance(word, bool) or not isinstance(word, str | int):
         return None
     return str(word) if _LABEL.fullmatch(str(word)) else None
-
-
-def _sketch(cls: type[Step], fields: Mapping[str, Any]) -> Step:
-    """A step that was never checked: enough to ask what it needs and provides."""
-    sketch = object.__new__(cls)
-    for parameter in parameters.parameters_of(cls.kind).values():
-        value = fields.get(parameter.field, parameter.default)
-        object.__setattr__(sketch, parameter.field, value)
-    return sketch

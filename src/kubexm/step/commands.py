@@ -46,6 +46,8 @@ class Command(Step):
     undo: tuple[str, ...] | None = None
     uninterruptible: bool = False
 
+    declares_intent = True
+
     def __post_init__(self) -> None:
         require_argv(argv=self.argv)
         for name in ("unless", "only_if", "undo"):
@@ -57,8 +59,6 @@ class Command(Step):
         require_references(secret_stdin=self.secret_stdin, **references)
         if not self.expect:
             raise ValueError("`expect` is empty, want the exit codes that are a success")
-        # Only a guard can tell after a crash whether the command had been run.
-        object.__setattr__(self, "declares_intent", not self._is_guarded)
         object.__setattr__(self, "verifies", self.creates is not None)
 
     def summary(self) -> str:
@@ -94,10 +94,6 @@ class Command(Step):
         if self.undo is not None:
             command = self._command(ctx.host, self.undo, self.env)
             Host.checked(self.undo, await ctx.host.execute(command))
-
-    @property
-    def _is_guarded(self) -> bool:
-        return any(guard is not None for guard in (self.creates, self.unless, self.only_if))
 
     def _missing(self) -> str:
         if self.creates is not None:

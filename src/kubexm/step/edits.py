@@ -73,8 +73,9 @@ class Edit(Step):
         old = self.undone(now, prior)
         if old == now:
             return
-        if not prior["final_newline"]:
-            old = old.removesuffix("\n")
+        if len(text.split(old)) == prior["lines"]:
+            # Nobody has added any: the last line is the one that was the last.
+            old = text.joined(text.split(old), prior["final_newline"])
         if not prior["existed"] and not old:
             await files.remove(ctx.host, self.path, sudo=self.sudo)
         else:
@@ -84,9 +85,12 @@ class Edit(Step):
         return self._found(await ctx.host.batch(self.probe(ctx.host)))
 
     def _prior(self, old: str | None) -> Mapping[str, Any]:
-        # An empty text and one that ends its last line are given back as they were.
-        ended = not old or old.endswith("\n")
-        return {"existed": old is not None, "final_newline": ended, **self.taken(old or "")}
+        return {
+            "existed": old is not None,
+            "lines": len(text.split(old or "")),
+            "final_newline": text.ends_its_last_line(old or ""),
+            **self.taken(old or ""),
+        }
 
     def _found(self, answers: Sequence[Completed]) -> str | None:
         found = files.seen(answers[0])
@@ -137,11 +141,10 @@ class ManagedBlock(Edit):
         return f"block:{self.path}#{self.marker}"
 
     def taken(self, old: str) -> Mapping[str, Any]:
-        return {"taken": text.block_lines(old, self.marker, self.comment)}
+        return {"block": text.block_lines(old, self.marker, self.comment)}
 
     def undone(self, now: str, prior: Mapping[str, Any]) -> str:
-        rest = text.without_block(now, self.marker, self.comment)
-        return text.reinserted(rest, prior["taken"])
+        return text.replaced_block(now, self.marker, prior["block"], self.comment)
 
 
 @step("line")
@@ -179,15 +182,13 @@ class LineInFile(Edit):
         return f"line:{self.path}#{self.match or self.line}"
 
     def taken(self, old: str) -> Mapping[str, Any]:
-        new, taken = self._edit(old)
-        added = not self.absent and len(new.split("\n")) > len(old.split("\n")) - len(taken)
-        return {"taken": taken, "added": added}
+        added = not self.absent and self.line not in text.split(old)
+        return {"taken": self._edit(old)[1], "added": added}
 
     def undone(self, now: str, prior: Mapping[str, Any]) -> str:
-        if not prior["added"]:
-            return text.reinserted(now, prior["taken"])
-        rest = text.removed_line(now, self.line)
-        return now if rest == now else text.reinserted(rest, prior["taken"])
+        if prior["added"]:
+            return text.exchanged(now, self.line, prior["taken"])
+        return text.reinserted(now, prior["taken"])
 
     def _edit(self, old: str) -> tuple[str, text.Taken]:
         change = text.without_lines if self.absent else text.with_line

@@ -276,7 +276,8 @@ class Directory(Step):
         answers = await ctx.host.batch(
             [files.stat_command(ctx.host, place, sudo=self.sudo) for place in above]
         )
-        made = [place for place, answer in zip(above, answers, strict=True) if not answer.ok]
+        looks = zip(above, map(files.seen, answers), strict=True)
+        made = [place for place, found in looks if found is None]
         if made:
             return {"kind": "absent", "made": made}
         return await priors.capture(ctx.host, self.path, sudo=self.sudo)

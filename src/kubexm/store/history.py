@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 import msgspec
-from sqlalchemy import Connection, bindparam, delete, insert, select
+from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
 from kubexm.db.tables import duration, ledger, log_line, record
 from kubexm.plan.records import AnyRecord, LedgerEntry, UnitDone, UnitIntended
-from kubexm.store.codec import StoredLine, decode, decode_line
+from kubexm.store.codec import StoredLine, decode, decode_line, encode
 
 _SAMPLES = 10
 """So many runs weigh on a learned duration; older ones fade."""
@@ -23,6 +23,13 @@ def records(
     chosen = select(record.c.seq, record.c.body).where(record.c.run == number)
     for row in connection.execute(chosen.where(record.c.seq > after).order_by(record.c.seq)):
         yield row.seq, decode(id, row.body)
+
+
+def append(connection: Connection, number: int, token: int, item: AnyRecord) -> None:
+    """Add a record together with whatever else the transaction holds."""
+    last = select(func.coalesce(func.max(record.c.seq), 0)).where(record.c.run == number)
+    seq = connection.execute(last).scalar_one() + 1
+    connection.execute(insert(record).values(run=number, seq=seq, token=token, body=encode(item)))
 
 
 def may_have_changed(found: Iterable[tuple[int, AnyRecord]]) -> bool:

@@ -19,13 +19,13 @@ from typing import Any
 import msgspec
 
 from kubexm.db.database import Database
-from kubexm.db.failures import explain, is_busy
-from kubexm.errors import LeaseLost
+from kubexm.db.failures import explain, explained, is_busy
+from kubexm.errors import LeaseLost, StoreUnusable
 from kubexm.plan.events import LogLine
-from kubexm.plan.records import AnyRecord, LedgerEntry, Reopened, Turned, UnitDone
+from kubexm.plan.records import AnyRecord, LedgerEntry, Turned, UnitDone
 from kubexm.store.codec import Seals, encode, encode_line
 from kubexm.store.lease import Lease, elapsed
-from kubexm.store.writer import KEEP_PRIOR, TURN, Batch, FencedWriter, Statement
+from kubexm.store.writer import KEEP_PRIOR, TURN_BACK, Batch, FencedWriter, Statement
 
 RIDE = 0.25
 """Seconds that a record which nothing waits for may wait for the next commit."""
@@ -36,11 +36,10 @@ LINES = 100
 WAITING_LINES = 20_000
 """With so many not yet written, log lines are left out and counted."""
 
-QUICK = 0.0005
 SLOW = 0.002
 """Where commits take longer than this, in seconds, the loop does not wait for them."""
 
-_WITH_ASIDE = (LedgerEntry, Turned, Reopened)
+_WITH_ASIDE = (LedgerEntry, Turned)
 
 
 class SqlJournal:
@@ -83,10 +82,12 @@ class SqlJournal:
         """Begin; both callbacks come in the loop's thread, `broken` at most once."""
         self._loop = asyncio.get_running_loop()
         self._durable, self._broken = durable, broken
+        if self._broken_by is not None:
+            self._loop.call_soon(broken, self._broken_by)
         self._closed = asyncio.Event()
         # No patience in the driver: the loop must not wait, and the writer has its own.
         self._writer = FencedWriter(self._database.driver(busy=0), self._lease)
-        self._reported, self._lines_written = self._writer.last_record(), self._writer.last_line()
+        self._reported, self._lines_written = self._last_numbers()
         self._batch = Batch(self._reported, self._lines_written)
         self._thread = threading.Thread(target=self._write, name="journal", daemon=True)
         self._thread.start()
@@ -142,6 +143,10 @@ class SqlJournal:
             self._settling = False
         return self._reported == self._batch.last
 
+    def abandon(self, error: LeaseLost) -> None:
+        """Append nothing more, though nothing was refused yet: the right to is lost or ends."""
+        self._fail(error)
+
     async def close(self) -> None:
         """Make everything durable that was appended; if that fails, `broken` has been called."""
         if self._thread is None:
@@ -155,13 +160,21 @@ class SqlJournal:
 
     # --- in the loop's thread -------------------------------------------------------------
 
-    def _aside(self, record: LedgerEntry | Turned | Reopened) -> Statement:
+    def _last_numbers(self) -> tuple[int, int]:
+        try:
+            with explained(self._database.path):
+                return self._writer.last_record(), self._writer.last_line()
+        except StoreUnusable:
+            self._writer.close()
+            raise
+
+    def _aside(self, record: LedgerEntry | Turned) -> Statement:
         """What has to be written elsewhere together with the record."""
         lease = self._lease
         if isinstance(record, LedgerEntry):
             what = (lease.name, record.host, record.resource, record.at, lease.number)
             return KEEP_PRIOR, (*what, encode(record.prior))
-        return TURN, ("back" if isinstance(record, Turned) else "forward", lease.number)
+        return TURN_BACK, (lease.number,)
 
     def _add_line(self, line: LogLine) -> None:
         self._batch.lines.append(encode_line(line))
@@ -175,10 +188,7 @@ class SqlJournal:
 
     def _hand_over_in_turn(self) -> None:
         self._called = False
-        if self._batch.records and self._pace <= QUICK and self._may_commit_here():
-            self._commit_here()
-        if len(self._batch.lines) >= LINES or self._batch.records:
-            self._hand_over()
+        self._hand_over()
 
     def _hand_over_after_ride(self) -> None:
         self._timer = None
@@ -203,6 +213,7 @@ class SqlJournal:
         self._batch = Batch(batch.last, batch.last_line)
         # Nobody waits for log lines: they stay for the writer.
         batch.lines, self._batch.lines = self._batch.lines, batch.lines
+        batch.last_line -= len(self._batch.lines)
         try:
             self._timed_write(batch)
         except sqlite3.Error as error:
@@ -228,7 +239,8 @@ class SqlJournal:
         if self._broken_by is None:
             self._broken_by = error
             self._batch = Batch(self._batch.last, self._batch.last_line)
-            self._broken(error)
+            if self._thread is not None:
+                self._broken(error)
 
     # --- in the writer's thread, or in the loop's while the writer is idle ------------------
 

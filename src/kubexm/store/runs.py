@@ -29,6 +29,15 @@ class Documents(msgspec.Struct, frozen=True):
     options: bytes = b"null"
 
 
+Encoded = dict[str, bytes]
+
+
+def encoded(documents: Documents) -> Encoded:
+    """The documents as they are stored; a large graph takes a while, so not in a transaction."""
+    graph = codec.encode(documents.graph)
+    return {"graph": graph, "spec": documents.spec, "options": documents.options}
+
+
 class Run(msgspec.Struct, frozen=True, rename="camel"):
     """One run at a glance; `holder` is the live process that works on it."""
 
@@ -53,7 +62,7 @@ class Run(msgspec.Struct, frozen=True, rename="camel"):
 
 def create(
     connection: Connection,
-    documents: Documents,
+    encoded: Encoded,
     *,
     name: str,
     selected: bool,
@@ -75,8 +84,7 @@ def create(
             created=now,
         )
     )
-    written = insert(document).values(run=number(connection, id), **_encoded(documents))
-    connection.execute(written)
+    connection.execute(insert(document).values(run=number(connection, id), **encoded))
     return id
 
 
@@ -116,8 +124,9 @@ def newest(connection: Connection, name: str | None, limit: int, now: float) -> 
 
 def later(connection: Connection, id: str) -> Sequence[str]:
     """The ids of the runs of the same name that were made after this one, newest first."""
-    this = connection.execute(select(run.c.number, run.c.name).where(run.c.id == id)).one()
-    chosen = select(run.c.id).where(run.c.name == this.name, run.c.number > this.number)
+    this = number(connection, id)
+    name = select(run.c.name).where(run.c.number == this).scalar_subquery()
+    chosen = select(run.c.id).where(run.c.name == name, run.c.number > this)
     return connection.execute(chosen.order_by(run.c.number.desc())).scalars().all()
 
 
@@ -129,11 +138,11 @@ def documents(connection: Connection, id: str) -> Documents:
     return Documents(codec.decode(graph), spec, options)
 
 
-def replace_documents(connection: Connection, lease: Lease, documents: Documents) -> None:
+def replace_documents(connection: Connection, lease: Lease, encoded: Encoded) -> None:
     """Give the run a corrected plan."""
     lease.check(connection)
     chosen = update(document).where(document.c.run == lease.number)
-    connection.execute(chosen.values(**_encoded(documents)))
+    connection.execute(chosen.values(**encoded))
 
 
 def begin(connection: Connection, lease: Lease, now: float) -> None:
@@ -146,11 +155,6 @@ def change(connection: Connection, lease: Lease, **values: Any) -> None:
     """Set columns of the run's row, if the lease still holds."""
     lease.check(connection)
     connection.execute(update(run).where(run.c.number == lease.number).values(**values))
-
-
-def _encoded(documents: Documents) -> dict[str, bytes]:
-    graph = codec.encode(documents.graph)
-    return {"graph": graph, "spec": documents.spec, "options": documents.options}
 
 
 def _summaries() -> Select[Any]:

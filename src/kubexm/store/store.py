@@ -10,7 +10,7 @@ from typing import Self
 
 from kubexm.db.database import Database
 from kubexm.db.schema import open_database
-from kubexm.plan.records import AnyRecord, LedgerEntry, RunState
+from kubexm.plan.records import AnyRecord, LedgerEntry, Reopened, RunState
 from kubexm.plan.result import Status
 from kubexm.store import history, lock, runs
 from kubexm.store.codec import Seals, StoredLine
@@ -56,10 +56,10 @@ class Store:
         self, name: str, documents: Documents, *, selected: bool = False, world: str | None = None
     ) -> Run:
         """Add a run that has not begun; `name` is what it will have to itself while it runs."""
-        now = self._clock()
+        now, encoded = self._clock(), runs.encoded(documents)
         with self._database.writing() as connection:
             id = runs.create(
-                connection, documents, name=name, selected=selected, world=world, now=now
+                connection, encoded, name=name, selected=selected, world=world, now=now
             )
             return runs.get(connection, id, now)
 
@@ -67,11 +67,11 @@ class Store:
         self, name: str, documents: Documents, *, selected: bool = False, world: str | None = None
     ) -> tuple[Run, Lease]:
         """Add a run and take the lock of its name; a name that is held leaves no run behind."""
-        now = self._clock()
+        now, encoded = self._clock(), runs.encoded(documents)
         with self._database.writing() as connection:
             lock.refuse_if_held(connection, name, now)
             id = runs.create(
-                connection, documents, name=name, selected=selected, world=world, now=now
+                connection, encoded, name=name, selected=selected, world=world, now=now
             )
             number, token = lock.take(connection, name, id, seconds=self._lease, now=now)
             created = runs.get(connection, id, now)
@@ -145,10 +145,15 @@ class Store:
         with self._database.writing() as connection:
             runs.change(connection, lease, ended=self._clock(), **outcome)
 
-    def replace_documents(self, lease: Lease, documents: Documents) -> None:
-        """Give the run a corrected plan."""
+    def reopen(self, lease: Lease, reopened: Reopened, documents: Documents | None = None) -> None:
+        """Work on an ended run again, perhaps by a corrected plan: all of that or nothing."""
+        encoded = None if documents is None else runs.encoded(documents)
         with self._database.writing() as connection:
-            runs.replace_documents(connection, lease, documents)
+            runs.begin(connection, lease, self._clock())
+            runs.change(connection, lease, direction="forward")
+            history.append(connection, lease.number, lease.token, reopened)
+            if encoded is not None:
+                runs.replace_documents(connection, lease, encoded)
 
     # --- what happened, and what is known from it -------------------------------------------
 

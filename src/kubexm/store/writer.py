@@ -28,7 +28,7 @@ KEEP_PRIOR = (
     "INSERT INTO ledger (name, host, resource, at, run, prior) VALUES (?, ?, ?, ?, ?, ?)"
     " ON CONFLICT DO NOTHING"
 )
-TURN = "UPDATE run SET direction = ? WHERE number = ?"
+TURN_BACK = "UPDATE run SET direction = 'back' WHERE number = ?"
 
 
 class Batch:
@@ -43,6 +43,7 @@ class Batch:
         self.last = last
         """The number of the last record, here or before."""
         self.last_line = last_line
+        """The number of the last log line, here or before."""
 
     def __bool__(self) -> bool:
         return bool(self.records or self.lines)

@@ -1,0 +1,85 @@
+"""Runs a pipeline that is killed again and again, at instants that a seed decides.
+
+Called with a pipeline, a seed and a directory; says in the end how often it killed, and how long
+the survivor's way was.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+from tests.chaos.lives import Life, Place
+
+MOST_KILLS = 500
+
+
+def main(file: Path, seed: int, root: Path) -> int:
+    place, random = Place(root, file), Random(seed)
+    kills: dict[str, int] = {}
+    began = time.monotonic()
+    while sum(kills.values()) < MOST_KILLS:
+        life = Life(place)
+        name, strike = random.choice(STRIKES)
+        strike(life, place, random)
+        code = life.kill()
+        if code == -9:
+            kills[name] = kills.get(name, 0) + 1
+        if place.is_over:
+            break
+        if code != -9:
+            print(place.errors(), file=sys.stderr)
+            return 1
+    print(json.dumps({"kills": kills, "seconds": time.monotonic() - began}))
+    return 0
+
+
+def undisturbed(life: Life, place: Place, random: Random) -> None:
+    life.wait()
+
+
+def while_starting(life: Life, place: Place, random: Random) -> None:
+    _after(life, random.uniform(0.0, 0.06))
+
+
+def any_time(life: Life, place: Place, random: Random) -> None:
+    _after(life, random.uniform(0.0, 0.35))
+
+
+def at_a_commit(life: Life, place: Place, random: Random) -> None:
+    """While something is being written to the database, or right after."""
+    _at_change(life, place.commits, random.randint(1, 12))
+    _after(life, random.choice((0.0, random.uniform(0.0, 0.002))))
+
+
+def at_a_change(life: Life, place: Place, random: Random) -> None:
+    """When a host was changed and the journal may not know yet."""
+    _at_change(life, place.changes, random.randint(1, 25))
+    _after(life, random.choice((0.0, random.uniform(0.0, 0.002))))
+
+
+STRIKES = [
+    (strike.__name__, strike) for strike in (while_starting, any_time, at_a_commit, at_a_change)
+]
+
+
+def _after(life: Life, seconds: float) -> None:
+    until = time.monotonic() + seconds
+    life.until(lambda: time.monotonic() >= until)
+
+
+def _at_change(life: Life, measure: Callable[[], int], times: int) -> None:
+    for _ in range(times):
+        before = measure()
+        life.until(lambda: measure() != before)  # noqa: B023  # called within the same turn
+
+
+if __name__ == "__main__":
+    if sys.argv[2] == "none":
+        STRIKES[:] = [("none", undisturbed)]
+        sys.exit(main(Path(sys.argv[1]), 0, Path(sys.argv[3])))
+    sys.exit(main(Path(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])))

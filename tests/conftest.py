@@ -1,0 +1,33 @@
+"""What every test stands on: a state directory of its own and repeatable random examples."""
+
+import asyncio
+import inspect
+import os
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# `too_slow` measures the machine, not the test: a busy one would fail at random.
+_NO_CLOCK = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+settings.register_profile("repeatable", _NO_CLOCK, derandomize=True, database=None)
+settings.register_profile("explore", _NO_CLOCK, max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def state_away_from_the_users(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KUBEXM_HOME", str(tmp_path_factory.mktemp("kubexm-home")))
+        yield
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine in an event loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True

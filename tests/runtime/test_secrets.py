@@ -1,0 +1,61 @@
+"""Secrets are resolved from their references and hidden in every text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kubexm.common.secrets import SecretRef, is_reference
+from kubexm.errors import StepFailed
+from kubexm.runtime.secrets import SecretVault
+
+
+def test_a_value_from_the_environment_is_hidden_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKEN_X", "s3cr3t-value")
+    vault = SecretVault()
+
+    assert vault.reveal(SecretRef("env://TOKEN_X")) == "s3cr3t-value"
+    assert vault.redact("it is s3cr3t-value.") == "it is ***."
+
+
+def test_a_value_from_a_file_loses_its_last_newline_and_is_hidden_line_by_line(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    path.write_text("first line\nsecond line\n")
+    vault = SecretVault()
+
+    assert vault.reveal(SecretRef(f"file://{path}")) == "first line\nsecond line"
+    assert vault.redact("… second line …") == "… *** …"
+
+
+def test_the_longer_of_two_secrets_is_hidden_whole() -> None:
+    vault = SecretVault()
+    vault.conceal(["abcd", "abcd-efgh"])
+
+    assert vault.redact("abcd-efgh abcd") == "*** ***"
+
+
+def test_secrets_in_mappings_and_lists_are_hidden_too() -> None:
+    vault = SecretVault()
+    vault.conceal({"token": ["alpha-beta"], "n": 5})
+
+    assert vault.redact("alpha-beta 5") == "*** 5"
+
+
+@pytest.mark.parametrize(
+    ("uri", "said"),
+    [
+        ("env://NOT_SET_ANYWHERE", "is not set"),
+        ("file:///no/such/file", "can't read the secret"),
+        ("vault://a#b", "unknown kind of secret"),
+    ],
+)
+def test_a_reference_that_leads_nowhere_says_so(uri: str, said: str) -> None:
+    with pytest.raises(StepFailed, match=said):
+        SecretVault().reveal(SecretRef(uri))
+
+
+def test_only_known_schemes_with_a_place_are_references() -> None:
+    found = [is_reference(text) for text in ("env://A", "file:///x", "env://", "http://x", "secret")]
+
+    assert found == [True, True, False, False, False]

@@ -1,0 +1,160 @@
+"""Conditions: what they may say, what they may not, and what they come to."""
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubexm.spec.expressions import BadExpression, compile_expression, with_item
+from kubexm.spec.references import Reference
+
+SCOPE: dict[str, Any] = {
+    "vars": {"n": 3, "on": True, "word": "Hello", "list": ["a", "b"], "a-b": 1, "map": {"k": [7]}},
+    "facts": {"os": {"id": "debian"}, "cpus": 4},
+    "values": {},
+    "host": {"name": "web1", "roles": ["web"], "labels": {"zone": "x"}},
+}
+
+
+def holds(text: str) -> bool:
+    return compile_expression(text).holds(SCOPE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "true",
+        "vars.on",
+        "not false",
+        "vars.n == 3 and facts.cpus >= 4",
+        "vars.n == 4 or facts.os.id == 'debian'",
+        "1 < vars.n <= 3",
+        "'web' in host.roles",
+        "'db' not in host.roles",
+        "host.name in ['web1', \"web2\"]",
+        "len(vars.list) == 2",
+        "len(vars.word) > 4",
+        "vars['a-b'] == 1",
+        "vars.map.k[0] == 7",
+        "vars.map['k'][0] == 7",
+        "vars.list[0] == 'a'",
+        "defined(vars.n) and not defined(vars.nope) and not defined(facts.gpu.count)",
+        "vars.word.lower() == 'hello' and vars.word.startswith('He')",
+        "vars.word.upper().endswith('LO')",
+        "-vars.n < 0",
+        "null == null",
+        "vars.on == true",
+        "(vars.n\n == 3)",
+    ],
+)
+def test_it_is_true(text: str) -> None:
+    assert holds(text) is True
+
+
+def test_and_and_or_look_no_further_than_they_have_to() -> None:
+    assert holds("false and vars.nope") is False
+    assert holds("true or vars.nope") is True
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "not an expression"),
+        ("vars.n ==", "not an expression"),
+        ("vars.n = 3", "not an expression"),
+        ("vars.class == 1", "not an expression"),
+        ("import os", "not an expression"),
+        ("open('/etc/passwd')", "can't be called"),
+        ("vars.word.format(1)", "can't be called"),
+        ("vars.word.startswith()", "can't be called"),
+        ("len(x=1)", "can't be called"),
+        ("().__class__", "is not allowed"),
+        ("[x for x in vars.list]", "is not allowed"),
+        ("lambda: 1", "is not allowed"),
+        ("vars.n + 1 == 4", "is not allowed"),
+        ("f'{vars.n}'", "is not allowed"),
+        ("b'x' == 'x'", "is not allowed"),
+        ("1 if vars.on else 2", "is not allowed"),
+        ("(x := 1)", "is not allowed"),
+        ("{'a': 1}", "is not allowed"),
+        ("vars.n is 3", "compares with `is`"),
+        ("var.n == 3", "unknown name `var`"),
+        ("debian == 'x'", "unknown name `debian`"),
+        ("vars == 3", "`vars` without a name"),
+        ("values[vars.n]", "`values` without a name"),
+        ("item == 1", "`item` outside of `forEach`"),
+        ("${vars.n} == 3", "a reference with"),
+        ("'" + "x" * 20_000 + "'", "characters"),
+        ("[" + "1," * 600 + "]", "parts"),
+        ("(" * 300 + "1" + ")" * 300, "not an expression"),
+        ("not " * 60 + "true", "nested too deep"),
+        ("- " * 3000 + "1", "nested too deep"),
+    ],
+)
+def test_it_is_refused(text: str, said: str) -> None:
+    with pytest.raises(BadExpression, match=said.replace("(", r"\(")) as caught:
+        compile_expression(text)
+
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("vars.n", "`vars.n` is 3, neither true nor false"),
+        ("vars.word and true", "`vars.word` is Hello, neither true nor false"),
+        ("not vars.list", "neither true nor false"),
+        ("vars.nope == 1", "`vars` has no `nope`"),
+        ("facts.os.version == '12'", "`facts.os` has no `version`"),
+        ("values.ticket == 1", "`values` has no `ticket`"),
+        ("vars.word < 3", "can't say whether Hello < 3"),
+        ("'a' in vars.n", "can't say whether a in 3"),
+        ("len(vars.n) == 1", "which has no length"),
+        ("-vars.word == 1", "not a number"),
+        ("vars.n.lower() == 'x'", "`lower` wants text, found 3"),
+        ("vars.list[facts.cpus] == 'a'", "`vars.list` has no `4`"),
+    ],
+)
+def test_it_cant_be_decided(text: str, said: str) -> None:
+    with pytest.raises(BadExpression, match=said):
+        holds(text)
+
+
+def test_it_knows_what_it_reads_and_what_it_cant_do_without() -> None:
+    expression = compile_expression("defined(vars.a) and values.b.c == facts.d")
+
+    assert set(expression.references) == {
+        Reference("vars", ("a",)),
+        Reference("values", ("b", "c")),
+        Reference("facts", ("d",)),
+    }
+    assert Reference("vars", ("a",)) not in expression.certain
+
+
+@pytest.mark.parametrize(
+    ("text", "item", "written"),
+    [
+        ("item == 'a'", "a", "'a' == 'a'"),
+        ("item.port > 80 and vars.on", {"port": 81}, "81 > 80 and vars.on"),
+        ("host.name in item.hosts", {"hosts": ["x", "y"]}, "host.name in ['x', 'y']"),
+        ("vars.item == 1", 7, "vars.item == 1"),
+        ("item['a b']", {"a b": True}, "True"),
+    ],
+)
+def test_an_item_is_written_into_it(text: str, item: Any, written: str) -> None:
+    assert with_item(text, item) == written
+    compile_expression(with_item(text, item))
+
+
+@pytest.mark.parametrize("text", ["item.nope == 1", "item == 1"])
+def test_an_item_that_cant_be_written_is_refused(text: str) -> None:
+    with pytest.raises(BadExpression):
+        with_item(text, {"a": 1})
+
+
+@given(st.text(alphabet="vars.host facts()[]'\"<>=!notandorin1234{}:,+-*\n", max_size=60))
+def test_any_text_is_decided_or_refused(text: str) -> None:
+    with suppress(BadExpression):
+        assert compile_expression(text).holds(SCOPE) in (True, False)

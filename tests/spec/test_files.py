@@ -1,0 +1,107 @@
+"""Files beside a pipeline: part of the graph by content, byte by byte."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from tests.spec.texts import HOSTS, with_steps
+
+from kubexm.errors import InvalidPipeline
+from kubexm.spec import files
+from kubexm.spec.loader import Loader
+from kubexm.spec.pipeline import parse_pipeline, read_pipeline
+from kubexm.spec.planner import PlannedPipeline, plan
+from kubexm.step.files import FilePresent
+
+
+def planned(directory: Path, steps: str, spec: str = HOSTS) -> PlannedPipeline:
+    path = directory / "p.yaml"
+    path.write_text(with_steps(steps, spec))
+    return plan(read_pipeline(path))
+
+
+def problem_of(directory: Path, steps: str) -> str:
+    with pytest.raises(InvalidPipeline) as caught:
+        planned(directory, steps)
+    (problem,) = caught.value.problems
+    assert problem.hint
+    return problem.message
+
+
+def test_text_is_embedded_as_it_is_and_its_digest_kept(tmp_path: Path) -> None:
+    (tmp_path / "motd").write_text("hello ${HOME} {{ x }}\n")
+
+    graph = planned(tmp_path, "- {name: s, file: {path: /etc/motd, source: motd}}").graph
+
+    loaded = Loader()(graph.nodes["p/m/t/s"])
+    assert loaded.static == FilePresent("/etc/motd", content="hello ${HOME} {{ x }}\n")
+    digest = hashlib.sha256(b"hello ${HOME} {{ x }}\n").hexdigest()
+    assert graph.digests["file:motd"] == digest
+
+
+def test_bytes_that_are_no_text_are_embedded_too(tmp_path: Path) -> None:
+    (tmp_path / "logo.png").write_bytes(b"\x89PNG\xff")
+
+    graph = planned(tmp_path, "- {name: s, file: {path: /logo, source: logo.png}}").graph
+
+    assert graph.nodes["p/m/t/s"].step.params == {"path": "/logo", "content_base64": "iVBOR/8="}
+
+
+def test_a_template_is_embedded_and_tried(tmp_path: Path) -> None:
+    (tmp_path / "x.j2").write_text("{{ port }}")
+    step = "- {name: s, template: {path: /x, source: x.j2, data: DATA}}"
+
+    graph = planned(tmp_path, step.replace("DATA", "{port: 80}")).graph
+
+    assert graph.nodes["p/m/t/s"].step.params["text"] == "{{ port }}"
+    assert "'port' is undefined" in problem_of(tmp_path, step.replace("DATA", "{prot: 80}"))
+
+
+def test_a_source_may_depend_on_the_entry_of_a_list(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("A")
+    (tmp_path / "b.txt").write_text("B")
+    step = "- {name: s, forEach: [a, b], file: {path: '/${item}', source: '${item}.txt'}}"
+
+    graph = planned(tmp_path, step).graph
+
+    assert [node.step.params["content"] for node in graph] == ["A", "B"]
+
+
+def test_steps_and_templates_of_the_program_are_part_of_the_graph_by_digest(
+    tmp_path: Path,
+) -> None:
+    step = "- {name: s, template: {path: /x, template: systemd/service, data: {}}}"
+
+    with pytest.raises(InvalidPipeline, match="undefined"):
+        planned(tmp_path, step)
+    graph = planned(tmp_path, "- {name: s, noop: }\n- {name: r, file: {path: /x}}").graph
+
+    assert sorted(graph.digests) == ["step:file", "step:noop"]
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("nowhere", "there is no file `nowhere`"),
+        (".", "there is no file `.`"),
+        ("/dev/null", "there is no file `/dev/null`"),
+        ("'${vars.x}'", "is not known when planning"),
+        ("large", "`large` is larger than 4 MiB"),
+        ("latin", "`latin` is not UTF-8 text"),
+    ],
+)
+def test_a_file_that_cant_be_embedded_is_refused(tmp_path: Path, source: str, said: str) -> None:
+    (tmp_path / "large").write_bytes(b"x" * (files.MAX_BYTES + 1))
+    (tmp_path / "latin").write_bytes(b"\xe4")
+
+    message = problem_of(tmp_path, f"- {{name: s, template: {{path: /x, source: {source}}}}}")
+
+    assert said in message
+    assert message.startswith("spec.modules[0].tasks[0].steps[0].template.source: ")
+
+
+def test_a_pipeline_that_came_from_no_disk_has_no_files_beside_it() -> None:
+    text = with_steps("- {name: s, file: {path: /x, source: y}}")
+
+    with pytest.raises(InvalidPipeline, match="beside no file"):
+        plan(parse_pipeline(text))

@@ -1,0 +1,147 @@
+"""Nodes become steps: one for all units where nothing differs, else one for each."""
+
+import pytest
+from tests.spec.texts import HOSTS, nodes, with_steps
+
+from kubexm.errors import InvalidInput, StepFailed
+from kubexm.plan import ExecutionNode, StepSpec
+from kubexm.runtime.contexts import UnitView
+from kubexm.spec.comparison import same_unit
+from kubexm.spec.description import describe
+from kubexm.spec.inventory import InventoryHost
+from kubexm.spec.loader import Loader
+from kubexm.step.checks import Noop
+from kubexm.step.commands import Command
+from kubexm.step.files import FilePresent
+from kubexm.step.waits import WaitFor
+
+VIEW = UnitView(
+    host={"name": "a", "roles": ["web"]},
+    vars={"port": 80, "text": "x ${vars.port}"},
+    facts={"os": {"id": "debian"}},
+    values={"ticket": "abc", "list": ["-v"]},
+)
+
+
+def node(step: StepSpec, when: str | None = None) -> ExecutionNode:
+    return ExecutionNode("p/s", "s", step, ("a",), when=when)
+
+
+def test_a_step_without_references_is_made_once() -> None:
+    load = Loader()
+    same = node(StepSpec("file", {"path": "/a", "content": "$${HOME}"}))
+
+    loaded = load(same)
+
+    assert loaded.static == FilePresent("/a", content="${HOME}")
+    assert loaded.bind(VIEW) is loaded.static is load(same).static
+    assert loaded.cls is FilePresent
+    assert loaded.wanted(VIEW)
+
+
+def test_another_node_under_the_same_id_is_another_step() -> None:
+    load = Loader()
+
+    first = load(node(StepSpec("noop", {"text": "one"})))
+    second = load(node(StepSpec("noop", {"text": "two"})))
+
+    assert (first.static, second.static) == (Noop("one"), Noop("two"))
+
+
+def test_references_are_resolved_for_each_unit_with_their_types() -> None:
+    load = Loader()
+    wait = load(node(StepSpec("wait", {"port": "${vars.port}"})))
+    argv = ["echo", "${values.ticket}", "${host.name}-${facts.os.id}", "${vars.text}"]
+    command = load(node(StepSpec("command", {"argv": argv, "undo": "${values.list}"})))
+
+    assert wait.static is None
+    assert wait.cls is WaitFor
+    assert wait.bind(VIEW) == WaitFor(port=80)
+    assert command.bind(VIEW) == Command(
+        ("echo", "abc", "a-debian", "x ${vars.port}"), undo=("-v",)
+    )
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"path": "/${facts.os.version}"}, "`facts.os` has no `version`"),
+        ({"path": "/${values.other}"}, "`values` has no `other`"),
+        ({"path": "/${item}"}, "is not known here"),
+        ({"path": "/${HOME}"}, "is no reference"),
+    ],
+)
+def test_what_cant_be_resolved_is_a_failure_of_the_unit(params: dict[str, str], said: str) -> None:
+    with pytest.raises(StepFailed, match=said.replace("$", r"\$")):
+        Loader()(node(StepSpec("file", params))).bind(VIEW)
+
+
+def test_a_value_of_the_wrong_type_is_an_error_that_says_so() -> None:
+    with pytest.raises(InvalidInput, match="`file` can't take these parameters"):
+        Loader()(node(StepSpec("file", {"path": "${vars.port}"}))).bind(VIEW)
+
+
+def test_an_unknown_kind_is_refused_with_the_nearest() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Loader()(node(StepSpec("fiel")))
+
+    assert caught.value.hint == "did you mean `file`?"
+
+
+@pytest.mark.parametrize(
+    ("when", "wanted"), [("facts.os.id == 'debian'", True), ("values.ticket == 'z'", False)]
+)
+def test_a_condition_is_decided_for_each_unit(when: str, wanted: bool) -> None:
+    assert Loader()(node(StepSpec("noop"), when)).wanted(VIEW) is wanted
+
+
+@pytest.mark.parametrize("when", ["facts.gpu", "vars.port", "vars.port < 'x'"])
+def test_a_condition_that_cant_be_decided_is_a_failure_of_the_unit(when: str) -> None:
+    loaded = Loader()(node(StepSpec("noop"), when))
+
+    with pytest.raises(StepFailed, match="can't decide `when: "):
+        loaded.wanted(VIEW)
+
+
+def test_every_step_of_a_file_loads() -> None:
+    load = Loader()
+    found = nodes(
+        with_steps("""
+        - {name: a, command: {argv: [a], onlyIf: [b], secretEnv: {T: "env://T"}}}
+        - {name: b, service: {unit: x, restartsOn: [/a]}}
+        - {name: c, template: {path: /a, text: "{{ x }}", data: {x: 1}}}
+        """)
+    )
+
+    assert all(load(each).static is not None for each in found.values())
+
+
+def test_a_unit_is_the_same_if_its_node_and_what_it_names_are() -> None:
+    file = node(StepSpec("file", {"path": "/${vars.a}"}), when="defined(vars.b)")
+    before = InventoryHost("h", "h", vars={"a": 1, "c": 1})
+
+    def same(**variables: int) -> bool:
+        return same_unit(file, file, before, InventoryHost("h", "h", vars=variables))
+
+    assert same(a=1, c=2)
+    assert not same(a=2, c=1)
+    assert not same(a=1, b=1, c=1)
+    assert not same_unit(file, node(StepSpec("noop")), before, before)
+
+
+def test_steps_are_described_in_the_words_of_their_class() -> None:
+    steps = with_steps(
+        """
+        - {name: a, file: {path: "${vars.p}/x"}}
+        - {name: b, command: {argv: "${vars.argv}"}}
+        - {name: c, service: {unit: nginx}}
+        """,
+        f"{HOSTS}\nvars: {{p: /p, argv: [ls]}}",
+    )
+
+    assert [describe(each.step) for each in nodes(steps).values()] == [
+        "file ${vars.p}/x",
+        'command argv="${vars.argv}"',
+        "nginx running, enabled",
+    ]
+    assert describe(StepSpec("gone", {"a": 1})) == "gone a=1"

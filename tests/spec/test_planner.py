@@ -1,0 +1,456 @@
+"""A file becomes the graph that code would make: names, links, hosts, settings, hooks."""
+
+from collections.abc import Iterable
+
+import pytest
+from tests.spec.texts import HOSTS, nodes, pipeline, planned, with_steps
+
+from kubexm.errors import InvalidPipeline
+from kubexm.plan import (
+    Allowance,
+    ExecutionNode,
+    HostGroup,
+    Pool,
+    ResourceConstraints,
+    RetryPolicy,
+    Tolerance,
+    codec,
+)
+
+TWO_MODULES = f"""
+{HOSTS}
+LINK
+modules:
+  - name: m
+    tasks:
+      - name: t
+        steps: [{{name: s, noop: }}, {{name: r, noop: }}]
+      - name: u
+        steps: [{{name: s, noop: }}]
+  - name: n
+    tasks:
+      - name: t
+        steps: [{{name: s, noop: }}]
+"""
+
+
+def linked(found: Iterable[ExecutionNode]) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Both kinds of edges by the end of the ids."""
+    return {
+        short(node.id): (tuple(map(short, node.after)), tuple(map(short, node.after_same_host)))
+        for node in found
+    }
+
+
+def short(id: str) -> str:
+    return id.removeprefix("p/").removeprefix("m/").removeprefix("t/")
+
+
+def test_ids_are_paths_and_the_default_links_are_same_host_then_barriers() -> None:
+    found = nodes(pipeline(TWO_MODULES.replace("LINK", "")))
+
+    assert list(found) == ["m/t/s", "m/t/r", "m/u/s", "n/t/s"]
+    assert found["m/t/r"].after_same_host == ("p/m/t/s",)
+    assert found["m/u/s"].after == ("p/m/t/r",)
+    assert found["n/t/s"].after == ("p/m/u/s",)
+    assert [node.name for node in found.values()] == ["s", "r", "s", "s"]
+
+
+def test_links_are_what_the_scope_says() -> None:
+    apart = nodes(pipeline(TWO_MODULES.replace("LINK", "link: parallel")))
+    hosts = nodes(pipeline(TWO_MODULES.replace("LINK", "link: per-host")))
+
+    assert apart["n/t/s"].after == apart["n/t/s"].after_same_host == ()
+    assert hosts["n/t/s"].after_same_host == ("p/m/u/s",)
+
+
+def test_a_task_may_link_its_steps_by_barriers_or_not_at_all() -> None:
+    text = with_steps("- {name: s, noop: }\n- {name: r, noop: }")
+
+    barred = nodes(text.replace("- name: t\n", "- name: t\n          link: barrier\n"))
+    apart = nodes(text.replace("- name: t\n", "- name: t\n          link: parallel\n"))
+
+    assert barred["m/t/r"].after == ("p/m/t/s",)
+    assert apart["m/t/r"].after == apart["m/t/r"].after_same_host == ()
+
+
+def test_after_adds_edges_of_the_scope_that_fits_the_level() -> None:
+    text = pipeline(f"""
+        {"hosts: [{name: a}, {name: b}]"}
+        modules:
+          - name: m
+            link: parallel
+            tasks:
+              - name: t
+                link: parallel
+                steps:
+                  - {{name: s, noop: }}
+                  - {{name: r, after: [s], noop: }}
+                  - {{name: q, after: [{{name: s, scope: all}}, r], noop: }}
+              - {{name: u, steps: [{{name: s, noop: }}]}}
+              - {{name: v, after: [t, {{name: u, scope: host}}], steps: [{{name: s, noop: }}]}}
+        """)
+
+    assert linked(nodes(text).values()) == {
+        "s": ((), ()),
+        "r": ((), ("s",)),
+        "q": (("s",), ("r",)),
+        "u/s": ((), ()),
+        "v/s": (("q",), ("u/s",)),
+    }
+
+
+def test_after_a_hole_is_after_what_the_hole_is_after() -> None:
+    text = with_steps("""
+        - {name: s, noop: }
+        - {name: hole, after: [s], runOnRoles: [nobody], noop: }
+        - {name: r, after: [hole], noop: }
+        """).replace("- name: t\n", "- name: t\n          link: parallel\n")
+
+    found = nodes(text)
+
+    assert list(found) == ["m/t/s", "m/t/r"]
+    assert found["m/t/r"].after_same_host == ("p/m/t/s",)
+
+
+def test_after_many_to_many_goes_through_one_join() -> None:
+    text = with_steps("""
+        - {name: s, forEach: [1, 2, 3], noop: }
+        - {name: r, forEach: [1, 2], after: [{name: s, scope: all}], noop: }
+        """).replace("- name: t\n", "- name: t\n          link: parallel\n")
+
+    graph = planned(text).graph
+
+    (join,) = graph.joins.values()
+    assert join.after == ("p/m/t/s[1]", "p/m/t/s[2]", "p/m/t/s[3]")
+    assert {graph.nodes[f"p/m/t/r[{number}]"].after for number in (1, 2)} == {(join.id,)}
+
+
+def test_after_one_of_is_a_barrier_though_steps_are_linked_by_host() -> None:
+    found = nodes(
+        with_steps("""
+        - {name: s, runOnOneOf: [web], noop: }
+        - {name: r, noop: }
+        - {name: q, after: [s], noop: }
+        """)
+    )
+
+    assert found["m/t/s"].one_of
+    assert found["m/t/s"].hosts == ("a", "b")
+    assert found["m/t/r"].after == ("p/m/t/s",)
+    assert found["m/t/q"].after == ("p/m/t/s",)
+
+
+def test_roles_are_inherited_and_the_nearest_wins() -> None:
+    found = nodes(
+        pipeline(f"""
+        {HOSTS.strip().replace(chr(10), chr(10) + "        ")}
+        modules:
+          - name: m
+            runOnRoles: [web]
+            tasks:
+              - name: t
+                steps:
+                  - {{name: s, noop: }}
+                  - {{name: r, runOnRoles: [db, web], noop: }}
+                  - {{name: q, runOnRoles: [control-node], noop: }}
+              - {{name: u, runOnRoles: [all], steps: [{{name: s, noop: }}]}}
+        """)
+    )
+
+    assert {id: node.hosts for id, node in found.items()} == {
+        "m/t/s": ("a", "b"),
+        "m/t/r": ("a", "b", "c"),
+        "m/t/q": ("control-node",),
+        "m/u/s": ("a", "b", "c"),
+    }
+
+
+def test_the_control_node_is_a_host_of_every_graph() -> None:
+    plan = planned(with_steps("- {name: s, noop: }"))
+
+    assert plan.graph.hosts == ("control-node", "a", "b", "c")
+    assert plan.hosts[0].connection == "local"
+    assert plan.hosts[0].roles == ("control-node",)
+
+
+def test_a_role_that_nobody_has_leaves_a_hole_and_a_warning_with_its_place() -> None:
+    plan = planned(
+        with_steps("""
+        - {name: s, noop: }
+        - {name: r, runOnRoles: [wbe], noop: }
+        - {name: q, noop: }
+        """)
+    )
+
+    (warning,) = plan.warnings
+    assert str(warning).startswith("p.yaml:15:38: ")
+    assert "no host has the role `wbe`" in warning.message
+    assert warning.hint == "did you mean `web`?"
+    assert plan.graph.nodes["p/m/t/q"].after_same_host == ("p/m/t/s",)
+
+
+def test_a_plan_without_any_node_says_so() -> None:
+    plan = planned(with_steps("- {name: s, noop: }", spec="vars: {}"))
+
+    assert len(plan.graph) == 0
+    assert [warning.message for warning in plan.warnings] == [
+        "nothing to do: no step has a host to run on"
+    ]
+
+
+def test_neighbours_that_share_no_host_are_worth_a_warning() -> None:
+    text = """
+        - {name: s, runOnRoles: [web], noop: }
+        - {name: r, runOnRoles: [db], noop: }
+        """
+
+    (warning,) = planned(with_steps(text)).warnings
+    told = planned(with_steps(text.replace("name: r", "name: r, after: [{name: s, scope: all}]")))
+
+    assert "shares no host with `s`" in warning.message
+    assert told.warnings == ()
+
+
+def test_each_entry_of_a_list_is_a_node_with_a_lasting_name() -> None:
+    found = nodes(
+        with_steps(
+            """
+        - name: s
+          forEach: ${vars.users}
+          when: item.admin
+          file: {path: "/x/${item.name}", content: "${item.id} ${vars.port} ${item}"}
+        """,
+            spec=f"{HOSTS}\nvars: {{port: 1, users: [{{name: ann, id: 7, admin: true}},"
+            " {name: bob, id: 8, admin: false}]}",
+        )
+    )
+
+    assert list(found) == ["m/t/s[ann]", "m/t/s[bob]"]
+    assert found["m/t/s[ann]"].step.params == {
+        "path": "/x/ann",
+        "content": '7 ${vars.port} {"name":"ann","id":7,"admin":true}',
+    }
+    assert [node.when for node in found.values()] == ["True", "False"]
+    assert found["m/t/s[bob]"].after_same_host == ("p/m/t/s[ann]",)
+
+
+@pytest.mark.parametrize(
+    ("entries", "names"),
+    [
+        ("[a, b]", ["s[a]", "s[b]"]),
+        ("[80, 443]", ["s[80]", "s[443]"]),
+        ("[a, a]", ["s[0]", "s[1]"]),
+        ("[/x/y, b]", ["s[0]", "s[1]"]),
+        ("[{name: a}, {nome: b}]", ["s[0]", "s[1]"]),
+        ("[true]", ["s[0]"]),
+        ("['${vars.word}']", ["s[w]"]),
+        ("[]", []),
+    ],
+)
+def test_entries_are_named_by_their_words_or_else_by_their_number(
+    entries: str, names: list[str]
+) -> None:
+    found = nodes(
+        with_steps(f"- {{name: s, forEach: {entries}, noop: }}", f"{HOSTS}\nvars: {{word: w}}")
+    )
+
+    assert [id.rsplit("/")[-1] for id in found] == names
+
+
+def test_an_item_keeps_its_type_where_it_stands_alone() -> None:
+    found = nodes(with_steps("- {name: s, forEach: [80], wait: {port: '${item}'}}"))
+
+    assert found["m/t/s[80]"].step.params == {"port": 80}
+
+
+def test_settings_come_from_the_nearest_scope_that_says_them() -> None:
+    found = nodes(
+        pipeline("""
+        hosts: [{name: a}]
+        retry: {attempts: 5, delay: 2s, exponentialBackoff: true, maxDelay: 1m, jitter: 0.5}
+        timeout: 1m30s
+        tolerance: {unreachable: 1, failed: 20%}
+        tags: [all]
+        ignoreErrors: true
+        modules:
+          - name: m
+            tolerance: {failed: 2}
+            tags: [mine]
+            tasks:
+              - name: t
+                steps:
+                  - name: s
+                    noop:
+                  - name: r
+                    retry: {attempts: 1}
+                    timeout: 250ms
+                    ignoreErrors: false
+                    tolerance: {refused: 50%}
+                    tags: [own, all]
+                    noop:
+        """)
+    )
+
+    inherited, own = found["m/t/s"], found["m/t/r"]
+    assert inherited.retry == RetryPolicy(5, 2.0, True, 60.0, 0.5, ("failed",))
+    assert (inherited.timeout, inherited.ignore_errors) == (90.0, True)
+    assert inherited.tolerance == Tolerance(Allowance(1), Allowance(), Allowance(2))
+    assert inherited.tags == ("all", "mine")
+    assert own.retry == RetryPolicy(1)
+    assert (own.timeout, own.ignore_errors) == (0.25, False)
+    assert own.tolerance == Tolerance(Allowance(1), Allowance(0, 50.0), Allowance(2))
+    assert own.tags == ("all", "mine", "own")
+
+
+def test_limits_pools_groups_and_policy_are_part_of_the_graph() -> None:
+    graph = planned(
+        with_steps(
+            """
+        - name: s
+          limits: {maxConcurrencyPerHost: 1, globalConcurrencyLimit: 3, pools: [download]}
+          noop:
+        """,
+            f"{HOSTS}\npools: {{download: 4, disk: {{size: 1, scope: host}}}}\n"
+            "groups: {web: {roles: [web], minimum: 2}}\nonFailure: fail-fast",
+        )
+    ).graph
+
+    assert graph.nodes["p/m/t/s"].limits == ResourceConstraints(1, 3, ("download",))
+    assert graph.pools == {"download": Pool(4), "disk": Pool(1, "host")}
+    assert graph.groups == (HostGroup("web", ("a", "b"), 2),)
+    assert graph.on_failure == "fail-fast"
+
+
+HOOKED = """
+hosts: [{name: a}, {name: b}]
+hooks: {always: [{name: bye, runOnRoles: [control-node], noop: }]}
+modules:
+  - name: m
+    hooks: {post: [{name: after, barrier: true, noop: }]}
+    tasks:
+      - name: t
+        hooks:
+          pre: [{name: one, noop: }, {name: two, noop: }]
+          onFailure: [{name: oh, noop: }]
+        steps:
+          - name: s
+            hooks: {pre: [{name: own, noop: }]}
+            noop:
+"""
+
+
+def test_hooks_stand_around_their_scope_at_every_level() -> None:
+    found = nodes(pipeline(HOOKED))
+
+    hooks = {id: node.hook for id, node in found.items() if node.hook is not None}
+    assert {id: (hook.scope, hook.moment, hook.barrier) for id, hook in hooks.items()} == {
+        "m/t/@pre-1/one": ("p/m/t", "pre", False),
+        "m/t/@pre-2/two": ("p/m/t", "pre", False),
+        "m/t/s/@pre-1/own": ("p/m/t/s", "pre", False),
+        "m/t/@on-failure-1/oh": ("p/m/t", "on-failure", False),
+        "m/@post-1/after": ("p/m", "post", True),
+        "@always-1/bye": ("p", "always", True),
+    }
+    assert found["m/t/@pre-2/two"].after_same_host == ("p/m/t/@pre-1/one",)
+    assert found["m/t/s/@pre-1/own"].after_same_host == ("p/m/t/@pre-2/two",)
+    assert found["m/t/s"].after_same_host == ("p/m/t/s/@pre-1/own",)
+
+
+def test_a_scope_may_say_how_all_of_it_is_undone() -> None:
+    text = pipeline("""
+        hosts: [{name: a}]
+        compensate: [{name: whole, noop: }]
+        modules:
+          - name: m
+            tasks:
+              - name: t
+                compensate: [{name: x, noop: }, {name: y, noop: }]
+                steps: [{name: s, noop: }]
+        """)
+
+    compensations = planned(text).graph.compensations
+
+    assert {item.scope: [node.id for node in item.nodes] for item in compensations} == {
+        "p/m/t": ["p/m/t/@compensate/x", "p/m/t/@compensate/y"],
+        "p": ["p/@compensate/whole"],
+    }
+
+
+def test_a_rolling_task_goes_through_its_hosts_in_batches() -> None:
+    text = with_steps("- {name: s, noop: }\n- {name: r, runOnRoles: [web], noop: }").replace(
+        "- name: t\n", "- name: t\n          rolling: {batch: 2}\n"
+    )
+
+    found = nodes(text)
+
+    assert {id: node.hosts for id, node in found.items()} == {
+        "m/t/batch-1/s": ("a", "b"),
+        "m/t/batch-1/r": ("a", "b"),
+        "m/t/batch-2/s": ("c",),
+    }
+    assert found["m/t/batch-2/s"].after == ("p/m/t/batch-1/r",)
+
+
+def test_a_rolling_module_takes_all_its_tasks_for_each_host() -> None:
+    text = TWO_MODULES.replace("LINK", "").replace(
+        "name: m\n", "name: m\n    rolling: {batch: 1}\n"
+    )
+
+    found = nodes(pipeline(text))
+
+    assert list(found)[:4] == ["m/a/t/s", "m/a/t/r", "m/a/u/s", "m/b/t/s"]
+    assert found["m/b/t/s"].after == ("p/m/a/u/s",)
+    assert found["n/t/s"].after == ("p/m/c/u/s",)
+
+
+def test_values_that_are_named_become_needs() -> None:
+    found = nodes(
+        with_steps("""
+        - {name: v, value: {key: k, argv: [id], scope: host}}
+        - {name: w, value: {key: j, argv: [id], scope: host}}
+        - {name: s, when: values.j == 'x', file: {path: /a, content: "${values.k.part}"}}
+        - {name: r, noop: }
+        """)
+    )
+
+    assert found["m/t/s"].step.needs == ("k", "j")
+    assert found["m/t/r"].step.needs == ()
+
+
+def test_a_value_of_one_host_is_not_there_on_another() -> None:
+    with pytest.raises(InvalidPipeline, match="on c") as caught:
+        planned(
+            with_steps("""
+            - {name: v, runOnRoles: [web], value: {key: k, argv: [id], scope: host}}
+            - {name: s, file: {path: /a, content: "${values.k}"}}
+            """)
+        )
+
+    assert caught.value.problems[0].where == "p.yaml:15:15"
+
+
+def test_an_assertion_takes_an_expression() -> None:
+    found = nodes(
+        with_steps(
+            """
+        - {name: s, assert: {that: facts.cpus > 1, message: m}}
+        - {name: r, when: vars.on, assert: {that: "host.name == 'a' or vars.on", message: m}}
+        - {name: q, assert: {that: "${vars.on}", message: m}}
+        """,
+            f"{HOSTS}\nvars: {{on: true}}",
+        )
+    )
+
+    assert found["m/t/s"].when == "not (facts.cpus > 1)"
+    assert found["m/t/r"].when == "(vars.on) and not (host.name == 'a' or vars.on)"
+    assert found["m/t/s"].step.params == {"that": False, "message": "m"}
+    assert found["m/t/q"].step.params == {"that": "${vars.on}", "message": "m"}
+
+
+def test_a_graph_survives_its_document_and_planning_again_makes_the_same() -> None:
+    text = pipeline(HOOKED)
+
+    graph = planned(text).graph
+
+    assert codec.decode(codec.encode(graph)) == graph == planned(text).graph
