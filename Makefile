@@ -27,7 +27,7 @@ setup: $(READY) ## make .venv with kubexm and the locked tools in it
 $(READY): pyproject.toml requirements/dev.txt scripts/make-venv.sh
 	@bash scripts/make-venv.sh $(PYTHON) $(VENV)
 	@echo "installing the locked packages into $(VENV) ..."
-	@$(PIP) install --require-hashes --requirement requirements/dev.txt
+	@$(PIP) install --no-warn-conflicts --require-hashes --requirement requirements/dev.txt
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -41,12 +41,18 @@ quickstart: $(READY) ## run the first example, on simulated hosts and then on th
 demo: $(READY) ## a fleet of simulated hosts, with the live view, a failure and what became of it
 	$(BIN)/kubexm run -f examples/fleet.yaml --simulate || [ $$? -eq 5 ]
 
+# Some tests watch real processes and ask a real web server, as steps do on a host.
+.PHONY: test-tools
+test-tools:
+	@type curl pgrep >/dev/null 2>&1 || \
+	  bash scripts/apt-install.sh "the tests run curl and pgrep" curl procps
+
 .PHONY: test
-test: lint ## everything that needs no lab: lint and all tests (under ten minutes)
+test: lint test-tools ## everything that needs no lab: lint and all tests (under ten minutes)
 	$(PYTEST)
 
 .PHONY: check
-check: lint ## what to run before every commit: lint and the fast tests (under two minutes)
+check: lint test-tools ## what to run before every commit: lint and the fast tests (under two minutes)
 	$(PYTEST) -m "not slow"
 
 .PHONY: lint
@@ -68,6 +74,7 @@ bench: $(READY) ## the engine's speed and memory, beside its limits
 .PHONY: docs-reference
 docs-reference: $(READY) ## write the generated pages of docs/reference again
 	$(BIN)/python -m kubexm.spec.reference docs/reference
+	$(BIN)/python -m kubexm.cli.reference docs/reference
 
 # One file for every Python of the list: their compiled modules lie side by side, told apart by
 # name. It stays bound to Linux with glibc and to the architecture of the machine that made it.

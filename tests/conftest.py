@@ -16,6 +16,14 @@ settings.register_profile("explore", _NO_CLOCK, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # A property is tried on a hundred examples and more, so it has the time of several tests.
+    for item in items:
+        if item.get_closest_marker("hypothesis") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(120))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def state_away_from_the_users(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:

@@ -89,9 +89,11 @@ def host_names(count: int) -> tuple[str, ...]:
 
 
 def some_of(choices: Sequence[str], min_size: int = 0) -> st.SearchStrategy[tuple[str, ...]]:
-    """A part of these, in their order."""
-    picked = st.sets(st.sampled_from(choices), min_size=min_size) if choices else st.just(set())
-    return picked.map(lambda some: tuple(choice for choice in choices if choice in some))
+    """A part of these, in their order: none of them too, unless `min_size` is 1."""
+    # One number says which: several times faster than a set of draws.
+    return st.integers(min_size, 2 ** len(choices) - 1).map(
+        lambda bits: tuple(choice for at, choice in enumerate(choices) if bits >> at & 1)
+    )
 
 
 @st.composite

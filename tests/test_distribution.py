@@ -60,7 +60,8 @@ def test_wheel_works_in_an_empty_environment(dist: Path, tmp_path: Path) -> None
         assert installed.returncode == 0, installed.stderr
 
     # The lock is all that the wheel says it needs.
-    assert run([*pip, "check"], env=dict(os.environ)).returncode == 0
+    checked = run([*pip, "check"], env=dict(os.environ))
+    assert checked.returncode == 0, checked.stdout
     done = run([bin_dir / "kubexm", "version"], env=bare_environment(tmp_path / "home"))
 
     assert done.returncode == 0, done.stderr

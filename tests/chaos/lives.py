@@ -14,8 +14,9 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import tests.chaos.steps  # noqa: F401  # pipelines here use its step
 
@@ -26,7 +27,7 @@ from kubexm.common.paths import Home
 from kubexm.errors import LeaseLost
 
 ENDED, DEFECT, LEASE_LOST = 0, 1, 3
-PAUSE = 0.0003
+PAUSE = 0.0005
 
 
 class Place:
@@ -41,18 +42,33 @@ class Place:
 
     def task(self) -> tuple[str, str] | None:
         """Id and status of the run, once there is one."""
+        row = self._ask("SELECT id, status FROM run")
+        return None if row is None else (row[0], row[1])
+
+    def records(self) -> int:
+        """How many lines the journal has."""
+        row = self._ask("SELECT count(*) FROM record")
+        return 0 if row is None else row[0]
+
+    def is_locked(self) -> bool:
+        """Whether some process is amid a write to the database."""
+        with closing(sqlite3.connect(self.database, 0, isolation_level=None)) as connection:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                connection.execute("ROLLBACK")
+            except sqlite3.OperationalError:
+                return True
+        return False
+
+    def _ask(self, query: str) -> tuple[Any, ...] | None:
         if not self.database.exists():
             return None
-        connection = sqlite3.connect(self.database)
-        try:
-            found: tuple[str, str] | None = connection.execute(
-                "SELECT id, status FROM run"
-            ).fetchone()
-        except sqlite3.OperationalError:
-            return None  # killed before there were tables
-        finally:
-            connection.close()
-        return found
+        with closing(sqlite3.connect(self.database)) as connection:
+            try:
+                row: tuple[Any, ...] | None = connection.execute(query).fetchone()
+            except sqlite3.OperationalError:
+                return None  # killed before there were tables
+        return row
 
     @property
     def is_over(self) -> bool:
@@ -65,16 +81,16 @@ class Place:
         path = self.root / "errors.txt"
         return path.read_text() if path.exists() else ""
 
-    def commits(self) -> int:
-        """Grows with what the database writes."""
-        return _size(self.database.with_name("kubexm.db-wal")) + _size(self.database)
+    def last_commit(self) -> int:
+        """When the database was last written to."""
+        return _written(self.world / "kubexm.db-wal")
 
-    def changes(self) -> int:
-        """Grows with every change to a simulated host."""
-        return sum(_size(path) for path in (self.world / "hosts").glob("*.jsonl"))
+    def last_change(self, host: str) -> int:
+        """When a simulated host was last changed."""
+        return _written(self.world / "hosts" / f"{host}.jsonl")
 
 
-def _size(path: Path) -> int:
+def _written(path: Path) -> int:
     try:
         return path.stat().st_mtime_ns
     except FileNotFoundError:
@@ -130,11 +146,11 @@ class Life:
 def _live(place: Place, task: str | None) -> NoReturn:
     code = DEFECT
     try:
-        asyncio.run(_work(place, task))
+        asyncio.run(work(place, task))
         code = ENDED
     except LeaseLost:
         code = LEASE_LOST
-    except BaseException:
+    except BaseException:  # noqa: BLE001  # whatever it is, the parent has to hear of it
         with (place.root / "errors.txt").open("a") as file:
             traceback.print_exc(file=file)
     finally:
@@ -143,7 +159,8 @@ def _live(place: Place, task: str | None) -> NoReturn:
         os._exit(code)
 
 
-async def _work(place: Place, task: str | None) -> None:
+async def work(place: Place, task: str | None = None) -> None:
+    """Begin the run, or go on with it, and return when it has ended."""
     if task is None:
         plan = PlanParams(PipelineParams(place.file))
         await runs.run(RunParams(plan, simulate=True), Front(), place.home)

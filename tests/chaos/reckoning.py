@@ -38,9 +38,11 @@ class Remains:
         return {unit: _result(done) for unit, done in self.state.done.items()}
 
     def finishes(self) -> Counter[Unit]:
-        """How often each unit was accepted as finished."""
+        """How often each unit was accepted as finished; one that was cancelled is not."""
         done = (row.record for row in self.rows if isinstance(row.record, UnitDone))
-        return Counter((record.node, record.host) for record in done)
+        return Counter(
+            (record.node, record.host) for record in done if record.result.status != "Cancelled"
+        )
 
     def intents(self) -> Counter[Unit]:
         """How often each unit set out to change its host."""
@@ -51,7 +53,7 @@ class Remains:
         finished: set[Unit] = set()
         again = []
         for row in self.rows:
-            if isinstance(row.record, UnitDone):
+            if isinstance(row.record, UnitDone) and row.record.result.status != "Cancelled":
                 finished.add((row.record.node, row.record.host))
             elif isinstance(row.record, UnitIntended):
                 unit = (row.record.node, row.record.host)

@@ -47,6 +47,7 @@ def test_the_watch_is_replaced_when_somebody_kills_it(tmp_path: Path) -> None:
     with running(f"echo ready; sleep 1000; : {mark}", ends) as process:
         (first,) = watches(process.pid)
         os.kill(first, signal.SIGKILL)
+        eventually(lambda: first not in watches(process.pid))
         # The end of a command is told to the watch: that it is dead is found out then.
         go.touch()
         eventually(lambda: bool(set(watches(process.pid)) - {first}))

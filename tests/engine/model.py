@@ -7,6 +7,7 @@ counts who held what. All by brute force: the words of the design, without any s
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from tests.engine.world import POLL, Moment, Story
 from tests.unit_order import Order, units_of, waits_for
 
 from kubexm.plan import Cause, ExecutionFragment, ExecutionNode, HostResult, build
+from kubexm.engine.losses import ONE_MUST_DO_IT
 from kubexm.plan.node import ANY_HOST, DEFAULT_TOLERANCE, Hook
 from kubexm.plan.policy import FailureClass
 from kubexm.plan.records import AnyRecord, Quarantined, Unit, UnitDone
@@ -57,7 +59,7 @@ def life(node: ExecutionNode, role: Role, script: Script, made: bool) -> Life:
     if node.when is not None and not script.wanted:
         return Life(satisfied=True)
     attempts, seconds = 1, 0.0
-    for fault in (*script.faults, None):
+    for fault in itertools.chain(script.faults, itertools.repeat(None)):
         end, spent = _attempt(node, role, script, fault, made)
         seconds += spent
         if end == "lost":
@@ -69,7 +71,7 @@ def life(node: ExecutionNode, role: Role, script: Script, made: bool) -> Life:
             return Life(failure, False, attempts, seconds)
         seconds += node.retry.pause(attempts, 0.0)
         attempts += 1
-    raise AssertionError("the last attempt has no fault")
+    raise AssertionError("there is always another attempt")
 
 
 def _attempt(
@@ -233,9 +235,9 @@ class Failures:
         self.blocking: set[Unit] = set()
         self.orphaned: set[Unit] = set()
         """Held back with their host, but their parent on another host can't do without them."""
+        self.all_lost = False
         self.halt: Halt | None = None
         self._counts: dict[tuple[str, FailureClass], int] = {}
-        self._weighed: set[Unit] = set()
         for host in tale.scenario.unreachable:
             self._lose(host, ("@connect", host), -1)
         for at, moment in enumerate(tale.trace):
@@ -250,20 +252,10 @@ class Failures:
 
     def _weigh(self, at: int, record: UnitDone) -> None:
         unit = record.node, record.host
-        if unit in self._weighed:
-            return
-        self._weighed.add(unit)
         if record.result.failure is not None:
             self._weigh_failure(unit, record.result, record.result.failure, at)
         elif record.result.cause is not None:
-            self._weigh_cause_first(record.result.cause, at)
             self._weigh_hold(unit, record.result, at)
-
-    def _weigh_cause_first(self, cause: Cause, at: int) -> None:
-        """A failure and what it holds back at once are noted in one moment, in any order."""
-        later = self.tale.recorded.get(self.culprit(cause), -1)
-        if later > at and self.tale.trace[later].at == self.tale.trace[at].at:
-            self._weigh(later, self.tale.trace[later].more)
 
     def _weigh_failure(
         self, unit: Unit, result: HostResult, failure: FailureClass, at: int
@@ -271,17 +263,21 @@ class Failures:
         node, host = self.tale.nodes[unit[0]], result.host_name
         if node.ignore_errors:
             return
-        tolerated = host in self.lost
+        tolerated = host in self.lost and not node.one_of
         if not tolerated:
-            count = self._counts[node.id, failure] = self._counts.get((node.id, failure), 0) + 1
-            allowance = (node.tolerance or DEFAULT_TOLERANCE).of(failure)
-            tolerated = allowance.admits(count, len(units_of(node)))
-            if tolerated or failure == "unreachable":
+            tolerated = self._tolerates(node, failure)
+            if (tolerated or failure == "unreachable") and host not in self.lost:
                 self._lose(host, unit, at)
         if tolerated:
             self.tolerated.setdefault(node.id, set()).add(host)
         else:
             self._block(unit, at)
+
+    def _tolerates(self, node: ExecutionNode, failure: FailureClass) -> bool:
+        """Unless the plan says otherwise a lost host is, but not the one that stands for all."""
+        count = self._counts[node.id, failure] = self._counts.get((node.id, failure), 0) + 1
+        default = ONE_MUST_DO_IT if node.one_of else DEFAULT_TOLERANCE
+        return (node.tolerance or default).of(failure).admits(count, len(units_of(node)))
 
     def _weigh_hold(self, unit: Unit, result: HostResult, at: int) -> None:
         """Held back where its host is still there, and nothing before it was: a failure too."""
@@ -308,6 +304,10 @@ class Failures:
         for group in self.tale.scenario.graph.groups:
             left = sum(name not in self.lost for name in group.hosts)
             if host in group.hosts and left < group.minimum:
+                self._stop(unit, at)
+        if all(name in self.lost for node in self.tale.scenario.graph for name in node.hosts):
+            self.all_lost = True
+            if self.tale.scenario.policy != "isolate":
                 self._stop(unit, at)
 
     def time(self, at: int) -> float:
@@ -381,9 +381,16 @@ class Hooks:
         results = list(self._results(unit, hook, at))
         if not any(r.satisfied or r.status in ("Success", "Failed", "Cancelled") for _, r in results):
             return "not entered"
-        good = all(n.ignore_errors or r.satisfied or r.status == "Success" for n, r in results)
+        good = all(self._good(node, result) for node, result in results)
         wanted = {"post": good, "on-failure": not good, "always": True}
         return "due" if wanted[hook.moment] else "not due"
+
+    def _good(self, node: ExecutionNode, result: HostResult) -> bool:
+        """It went well, or did not because of a hook, which triggers no other."""
+        if node.ignore_errors or result.satisfied or result.status == "Success":
+            return True
+        culprit = self._tale.nodes.get(result.cause.node) if result.cause is not None else None
+        return culprit is not None and culprit.hook is not None
 
     def _results(
         self, unit: Unit, hook: Hook, at: float
@@ -392,13 +399,14 @@ class Hooks:
             node = self._tale.nodes[other[0]]
             if node.hook is not None or not inside(node.id, hook.scope):
                 continue
-            if not hook.barrier and not node.one_of and other[1] != unit[1]:
+            here = other[1] in (unit[1], ANY_HOST) or f"/@{unit[1]}/" in node.id
+            if not hook.barrier and not here:
                 continue
-            if self._failures.lost.get(result.host_name, math.inf) > at:
+            if self._tale.final[other] <= at < self._failures.lost.get(result.host_name, math.inf):
                 yield node, result
 
     def held_by_its_own(self, unit: Unit, hook: Hook) -> bool:
-        """By a failure before it in the same hook; after a failed post hook there is no other."""
+        """By a failure before it in the same hook."""
         tale = self._tale
         for other in tale.waits[unit]:
             if not self._belong_together(other[0], unit[0], hook):
@@ -421,17 +429,15 @@ class Hooks:
         if self._tale.nodes[one].hook != hook:
             return False
         first = len(hook.scope) + 1
-        return hook.moment == "post" or (
-            one[first:].split("/")[0] == other[first:].split("/")[0]
-        )
+        return one[first:].split("/")[0] == other[first:].split("/")[0]
 
     def may_be_held_back(self, unit: Unit, hook: Hook) -> bool:
         failures = self._failures
         if failures.lost_host_of(unit, math.inf) is not None or self.held_by_its_own(unit, hook):
             return True
-        if hook.moment == "post" and failures.halt is not None:
-            return True
-        return "not entered" in self.answers(unit, hook) and bool(failures.reaching(unit))
+        if hook.moment != "post" and "not entered" not in self.answers(unit, hook):
+            return False
+        return failures.halt is not None or bool(failures.reaching(unit))
 
 
 class Undo:
@@ -485,8 +491,8 @@ class Undo:
                 yield later
 
     def is_stopped(self, unit: Unit) -> bool:
-        """By the loss of its host, or a failed undo of something that stands on it."""
-        if self.scope(unit) is not None or self._tale.host(unit) in self._failures.lost:
+        """By a host that was never there, or a failed undo of something that stands on it."""
+        if self.scope(unit) is not None or self._tale.host(unit) in self._tale.scenario.unreachable:
             return True
         return any(self._failed(later) for later in self.after(unit))
 
@@ -494,5 +500,5 @@ class Undo:
         return any(moment.more.status == "Failed" for _, moment in self._moments(unit, "final"))
 
     def succeeded(self, unit: Unit) -> bool:
-        ends = [moment.more.status for _, moment in self._moments(unit, "final")]
-        return bool(ends) and set(ends) == {"Success"}
+        ends = [moment.more for _, moment in self._moments(unit, "final")]
+        return bool(ends) and all(end.satisfied or end.status == "Success" for end in ends)

@@ -10,7 +10,7 @@ from tests.engine.world import POLL, Moment
 
 from kubexm.plan.node import ANY_HOST
 from kubexm.plan.policy import Pool
-from kubexm.plan.records import AnyRecord, Quarantined, Unit, UnitDone
+from kubexm.plan.records import AnyRecord, Quarantined, Unit, UnitDone, UnitIntended
 
 INSTANT = 1e-6
 """Less than this lies between two moments only by rounding."""
@@ -76,6 +76,9 @@ class Slots:
         if isinstance(record, UnitDone):
             self._over.add((record.node, record.host))
             self.places[record.node, record.host] = Place(record.result.host_name)
+        elif isinstance(record, UnitIntended):
+            unit = record.node, record.host
+            self.places[unit] = Place(self.places[unit].host, holds=True, pools=True)
         elif isinstance(record, Quarantined):
             self._started.discard((record.cause.node, ANY_HOST))  # looks for another host
 

@@ -5,12 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
+
+from tests import virtual
 
 from kubexm.connector.base import Command, Completed, FileStat, LineSink
 from kubexm.engine import Bus, Control, MemoryJournal, Options, execute
-from kubexm.errors import KubexmError
-from kubexm.plan import ExecutionFragment, ExecutionGraph, GraphExecutionResult, Key, StepSpec, build
+from kubexm.errors import HostUnreachable, KubexmError, StepFailed
+from kubexm.plan import (
+    ExecutionFragment,
+    ExecutionGraph,
+    GraphExecutionResult,
+    HostResult,
+    Key,
+    StepSpec,
+    build,
+    node,
+)
 from kubexm.plan.events import AnyEvent
 from kubexm.plan.node import ExecutionNode
 from kubexm.plan.records import AnyRecord, RunState
@@ -18,7 +29,7 @@ from kubexm.runner.host import Host
 from kubexm.runtime.contexts import StepContext, UnitView
 from kubexm.step.contract import Expander, Minter, NotYet, Outcome, Reader, Step, Verdict
 
-Behaviour = Callable[["Play", StepContext], Any]
+E = TypeVar("E")
 
 
 class NamedHost:
@@ -62,8 +73,10 @@ class Actor:
     duration: float | Callable[[str], float] = 0.0
     run: Callable[[StepContext], Any] | None = None
     satisfied: bool | Callable[[str], bool] = False
-    precheck: Callable[[StepContext], Verdict] | None = None
+    precheck: Callable[[StepContext], Any] | None = None
+    judge: Callable[[Sequence[Completed]], Any] | None = None
     rollback: Callable[[StepContext], Any] | None = None
+    diagnose: Callable[[StepContext], Any] | None = None
     role: type[Step] = Step
     values: Mapping[str, Any] = field(default_factory=dict)
     fragment: ExecutionFragment | None = None
@@ -99,7 +112,7 @@ class Play(Step):
     async def precheck(self, ctx: StepContext) -> Verdict:
         self.stage.note("precheck", self.node, ctx.host.name)
         if self.actor.precheck is not None:
-            return self.actor.precheck(ctx)
+            return await _now_or_later(self.actor.precheck(ctx))  # type: ignore[no-any-return]
         satisfied = self.actor.satisfied
         done = (self.node, ctx.host.name) in self.stage.made
         if done or (satisfied(ctx.host.name) if callable(satisfied) else satisfied):
@@ -115,8 +128,7 @@ class Play(Step):
             if seconds:
                 await asyncio.sleep(seconds)
             answer = self.actor.run(ctx) if self.actor.run is not None else None
-            if asyncio.iscoroutine(answer):
-                answer = await answer
+            answer = await _now_or_later(answer)
         finally:
             self.stage.leave(self.node, name)
         if answer is not None:
@@ -129,10 +141,18 @@ class Play(Step):
     async def rollback(self, ctx: StepContext) -> None:
         self.stage.note("rollback", self.node, ctx.host.name)
         if self.actor.rollback is not None:
-            answer = self.actor.rollback(ctx)
-            if asyncio.iscoroutine(answer):
-                await answer
+            await _now_or_later(self.actor.rollback(ctx))
         self.stage.made.discard((self.node, ctx.host.name))
+
+    async def diagnose(self, ctx: StepContext) -> str:
+        if self.actor.diagnose is None:
+            return ""
+        self.stage.note("diagnose", self.node, ctx.host.name)
+        return await _now_or_later(self.actor.diagnose(ctx))  # type: ignore[no-any-return]
+
+
+async def _now_or_later(answer: Any) -> Any:
+    return await answer if asyncio.iscoroutine(answer) else answer
 
 
 class ProbedPlay(Play):
@@ -144,6 +164,8 @@ class ProbedPlay(Play):
         return (Command(("probe", self.node)),)
 
     def judge(self, answers: Sequence[Completed]) -> Verdict:
+        if self.actor.judge is not None:
+            return self.actor.judge(answers)  # type: ignore[no-any-return]
         return Verdict.holds("as wanted") if answers[0].ok else Verdict.needed("not yet", "+")
 
 
@@ -220,6 +242,7 @@ class Stage:
         self.ledgers: dict[str, MemoryLedger] = {}
         self.events: list[AnyEvent] = []
         self.journal = MemoryJournal()
+        self.end = 0.0
 
     # What the engine's runtime has to offer.
 
@@ -249,9 +272,7 @@ class Stage:
     async def reconnect_host(self, name: str) -> None:
         self.reconnects.append(name)
         if self.reconnect is not None:
-            answer = self.reconnect(name)
-            if asyncio.iscoroutine(answer):
-                await answer
+            await _now_or_later(self.reconnect(name))
 
     # What steps tell.
 
@@ -262,11 +283,17 @@ class Stage:
         self.note("start", node, host)
         self.running[node, host] = self.running.get((node, host), 0) + 1
         for group in ("all", f"node:{node}", f"host:{host}"):
-            now = sum(n for (a, b), n in self.running.items() if group in ("all", f"node:{a}", f"host:{b}"))
-            self.most[group] = max(self.most.get(group, 0), now)
+            now = [
+                count
+                for (a, b), count in self.running.items()
+                if group in ("all", f"node:{a}", f"host:{b}")
+            ]
+            self.most[group] = max(self.most.get(group, 0), sum(now))
 
     def leave(self, node: str, host: str) -> None:
         self.running[node, host] -= 1
+        if not self.running[node, host]:
+            del self.running[node, host]
         self.note("end", node, host)
 
     def answer(self, host: str, command: Command) -> Completed:
@@ -304,15 +331,36 @@ class Stage:
             durations=durations,
             bus=bus,
         )
+        self.end = asyncio.get_running_loop().time()
         bus.close()
         self.events = [event async for event in subscription]
         return result
+
+    def run(
+        self,
+        plan: ExecutionFragment | ExecutionGraph | None,
+        *,
+        graph: Mapping[str, Any] | None = None,
+        **rest: Any,
+    ) -> GraphExecutionResult:
+        """Perform a fragment or graph under virtual time; `graph` are settings of the graph."""
+        if not isinstance(plan, ExecutionGraph):
+            plan = graph_of(plan, **(graph or {}))
+        return virtual.run(self.perform(plan, **rest))
 
     def started(self, what: str = "start") -> list[tuple[str, str]]:
         return [(node, host) for _, kind, node, host in self.notes if kind == what]
 
     def at(self, what: str, node: str, host: str) -> float:
         return next(t for t, kind, n, h in self.notes if (kind, n, h) == (what, node, host))
+
+    def order(self, *nodes: str, what: str = "start") -> list[str]:
+        """The nodes of these that did something, in the order in which they did."""
+        return [node for node, _ in self.started(what) if not nodes or node in nodes]
+
+    def told(self, kind: type[E]) -> list[E]:
+        """The events of one kind, in order."""
+        return [event for event in self.events if isinstance(event, kind)]
 
     @property
     def records(self) -> list[AnyRecord]:
@@ -361,3 +409,51 @@ def step(**values: Any) -> StepSpec:
     """A step that leaves or needs values: `provides=[Key(..)]`, `needs=["a"]`."""
     provides: tuple[Key, ...] = tuple(values.get("provides", ()))
     return StepSpec("play", {}, tuple(values.get("needs", ())), provides)
+
+
+def play(
+    name: str,
+    *hosts: str,
+    needs: Sequence[str] = (),
+    provides: Sequence[Key] = (),
+    **settings: Any,
+) -> ExecutionFragment:
+    """A node of a scripted step; on `h1` if no host is named."""
+    on = settings.pop("on", None) or hosts or ("h1",)
+    fragment = node(name, step(needs=needs, provides=provides), on=on, **settings)
+    assert fragment is not None
+    return fragment
+
+
+def of(result: GraphExecutionResult, node: str, host: str = "h1") -> HostResult:
+    """What one unit came to."""
+    return result.node_results[node].host_results[host]
+
+
+def statuses(result: GraphExecutionResult) -> dict[str, str]:
+    """The status of every unit as `node@host`."""
+    return {
+        f"{id}@{name}": host.status
+        for id, node in result.node_results.items()
+        for name, host in node.host_results.items()
+    }
+
+
+def raising(error: BaseException, *hosts: str) -> Callable[[Any], Any]:
+    """A part of an actor that raises this, on all hosts or on these."""
+
+    def act(ctx: Any) -> Any:
+        if not hosts or ctx.host.name in hosts:
+            raise error
+
+    return act
+
+
+def fails(message: str = "no", on: Sequence[str] = ()) -> Actor:
+    """An actor whose run fails, everywhere or on some hosts."""
+    return Actor(run=raising(StepFailed(message), *on))
+
+
+def unreachable(*hosts: str) -> Actor:
+    """An actor that finds its host gone, everywhere or on some hosts."""
+    return Actor(run=raising(HostUnreachable("no route"), *hosts))

@@ -139,7 +139,9 @@ def test_a_unit_that_runs_ends_as_its_own_life_has_it(scenario: Scenario) -> Non
             assert scenario.policy == "rollback"
             assert halt is not None and halt.time <= tale.trace[tale.final[unit]].at
         elif result.cause is not None:
-            assert any(tale.results[other].status != "Success" for other in tale.providers(unit))
+            assert any(tale.results[other].failure or tale.results[other].cause for other in tale.providers(unit))
+        elif any(tale.results[other].satisfied for other in tale.providers(unit)) and not result.satisfied:
+            assert result.failure == "failed"
         else:
             life = tale.life(unit)
             assert (result.failure, result.satisfied, result.attempts) == (
@@ -208,7 +210,7 @@ def test_statuses_and_counts_add_up(scenario: Scenario) -> None:
         assert node.changed == any(host.changed for host in hosts.values())
         assert bool(node.message) >= (node.status in ("Failed", "Skipped"))
     assert set(result.quarantined) == set(failures.lost)
-    failed = bool(failures.blocking or failures.halt)
+    failed = bool(failures.blocking or failures.halt or failures.all_lost)
     if result.rollback is None:
         assert result.status == ("Failed" if failed else "Success")
     else:
@@ -226,6 +228,8 @@ def test_undo_takes_back_exactly_what_changed_in_reverse_order(scenario: Scenari
     undo = Undo(tale, Failures(tale))
 
     assert (story.ended.rollback is not None) == undo.is_due
+    if not undo.is_due:
+        return
     assert undo.begun <= undo.changed
     for unit in undo.changed:
         if unit in undo.begun:
@@ -241,7 +245,7 @@ NO_LOSS: tuple[Fault, ...] = ("failed", "bug", "refused", "look", "hangs", "lost
 
 @settings(max_examples=500)
 @given(
-    scenarios(roles=("reader", "expander"), faults=NO_LOSS, policies=("isolate",))
+    scenarios(roles=("expander",), faults=NO_LOSS, policies=("isolate",))
 )
 def test_without_limits_a_run_takes_its_critical_path(scenario: Scenario) -> None:
     story = act(scenario.unlimited(), parallelism=10_000, per_host=10_000)
@@ -309,5 +313,5 @@ def test_a_dry_run_changes_nothing_and_knows_what_it_does_not_know(scenario: Sce
         unsure = any(other.changed or other.sign == "?" for other in before)
         if result.sign == "?":
             assert unsure
-        if result.status == "Failed":
+        if result.status == "Failed" and result.failure != "unreachable":
             assert not unsure

@@ -91,6 +91,9 @@ def test_and_and_or_look_no_further_than_they_have_to() -> None:
         ("(" * 300 + "1" + ")" * 300, "not an expression"),
         ("not " * 60 + "true", "nested too deep"),
         ("- " * 3000 + "1", "nested too deep"),
+        ("1 + (" + "- " * 400 + "1)", "nested too deep"),
+        ("f(" + "not " * 400 + "1)", "nested too deep"),
+        ("vars" + ".a" * 60, "nested too deep"),
     ],
 )
 def test_it_is_refused(text: str, said: str) -> None:

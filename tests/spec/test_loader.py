@@ -1,6 +1,7 @@
 """Nodes become steps: one for all units where nothing differs, else one for each."""
 
 import pytest
+from msgspec.structs import replace
 from tests.spec.texts import HOSTS, nodes, with_steps
 
 from kubexm.errors import InvalidInput, StepFailed
@@ -23,8 +24,8 @@ VIEW = UnitView(
 )
 
 
-def node(step: StepSpec, when: str | None = None) -> ExecutionNode:
-    return ExecutionNode("p/s", "s", step, ("a",), when=when)
+def node(step: StepSpec, when: str | None = None, *, references: bool = True) -> ExecutionNode:
+    return ExecutionNode("p/s", "s", replace(step, references=references), ("a",), when=when)
 
 
 def test_a_step_without_references_is_made_once() -> None:
@@ -37,6 +38,14 @@ def test_a_step_without_references_is_made_once() -> None:
     assert loaded.bind(VIEW) is loaded.static is load(same).static
     assert loaded.cls is FilePresent
     assert loaded.wanted(VIEW)
+
+
+def test_a_step_made_in_code_means_its_text_as_it_is_written() -> None:
+    step = Command(("sh", "-c", "echo ${HOME} $${x}"))
+
+    loaded = Loader()(node(step.spec(), references=False))
+
+    assert loaded.static == step
 
 
 def test_another_node_under_the_same_id_is_another_step() -> None:

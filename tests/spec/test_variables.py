@@ -5,6 +5,7 @@ from tests.spec.texts import HOSTS, nodes, pipeline, planned, with_steps
 
 from kubexm.errors import InvalidInput, InvalidPipeline
 from kubexm.spec.overrides import parse_overrides
+from kubexm.spec.pipeline import parse_pipeline
 
 BODY = """
 hosts:
@@ -137,6 +138,12 @@ def test_a_variable_that_names_nothing_is_refused_with_its_place(text: str, said
     assert said in found
 
 
+def test_a_variable_of_the_command_line_may_be_named_by_another_one_alone() -> None:
+    text = with_steps(STEP, "hosts: []\nvars: {url: '${vars.base}/x'}")
+
+    assert variables(text, "base=b")["control-node"]["url"] == "b/x"
+
+
 def test_variables_that_grow_without_bound_are_refused() -> None:
     doubled = "".join(f", v{n}: ['${{vars.v{n - 1}}}', '${{vars.v{n - 1}}}']" for n in range(1, 40))
     chained = "".join(f", v{n}: '${{vars.v{n + 1}}}'" for n in range(500)) + ", v500: 1"
@@ -186,8 +193,6 @@ def test_variables_stay_references_in_the_graph() -> None:
 
 
 def test_a_literal_secret_is_refused_unless_it_is_allowed() -> None:
-    from kubexm.spec.pipeline import parse_pipeline
-
     text = pipeline(
         "hosts: []\nvars: {dbPassword: hunter2, token: 'env://TOKEN'}\n"
         "modules: [{name: m, tasks: [{name: t, steps: [{name: s, noop: }]}]}]"

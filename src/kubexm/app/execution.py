@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, closing
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,8 @@ class Job:
     ledger: Sequence[LedgerEntry] = ()
     require_all_hosts: bool = False
     breakpoints: tuple[str, ...] = ()
+    token: int | None = None
+    """What tells this holder of the run from an earlier one; a dry run holds nothing."""
 
 
 async def perform(job: Job, journal: Journal, front: Front, home: Home) -> GraphExecutionResult:
@@ -82,13 +85,7 @@ async def _execute(
     load: engine.Load = Loader()
     if front.ask is not None:
         load = Debugger(front.ask, front.control, job.breakpoints).wrap(load)
-    world = World.open(job.world) if job.world is not None else None
-    config = RuntimeConfig(
-        hosts=[_host(host, world, home) for host in _needed(job)],
-        ledger=_by_host(job.ledger),
-        confirm=front.confirm,
-    )
-    async with Runtime.build(config) as runtime:
+    async with _runtime(job, front, home) as runtime:
         if job.require_all_hosts and runtime.unreachable:
             raise _not_all(runtime.unreachable)
         return await engine.execute(
@@ -104,12 +101,29 @@ async def _execute(
         )
 
 
+@asynccontextmanager
+async def _runtime(job: Job, front: Front, home: Home) -> AsyncIterator[Runtime]:
+    """The hosts of a job, real or simulated, open."""
+    with ExitStack() as stack:
+        world = None
+        if job.world is not None:
+            world = stack.enter_context(closing(World.open(job.world)))
+            if job.token is not None:
+                world.claim(job.graph.name, job.token)
+        config = RuntimeConfig(
+            hosts=[_host(host, world, home) for host in _needed(job)],
+            ledger=_by_host(job.ledger),
+            confirm=front.confirm,
+        )
+        async with Runtime.build(config) as runtime:
+            yield runtime
+
+
 async def perform_held(
     job: Job, store: Store, lease: Lease, front: Front, home: Home
 ) -> GraphExecutionResult:
     """The same under a lease: renewed meanwhile, and stopped when it is lost or cancelled."""
     loop = asyncio.get_running_loop()
-
     journal = store.journal(lease)
 
     def lost(error: LeaseLost) -> None:
@@ -121,7 +135,7 @@ async def perform_held(
     logger.bind(task_id=lease.run)
     store.begin(lease)
     lease.keep(lost, cancelled)
-    result = await perform(job, journal, front, home)
+    result = await perform(replace(job, token=lease.token), journal, front, home)
     store.finish(lease, result.status, message=result.message, degraded=result.degraded)
     store.learn_durations(lease.name, learned(result))
     return result

@@ -27,7 +27,7 @@ def _write(event: AnyEvent) -> None:
             _unit(event.node, event.host).warning(
                 "attempt failed", attempt=event.attempt, reason=event.message, delay=event.delay
             )
-        case events.UnitFinished():
+        case events.UnitFinished(replayed=False):
             _finished(event)
         case events.HostQuarantined():
             logger.get(hostname=event.host).warning("host lost", cause=str(event.cause))

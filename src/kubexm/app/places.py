@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 
 from kubexm.common.nearest import did_you_mean
 from kubexm.common.paths import Home
 from kubexm.errors import UnknownTask
 from kubexm.store import Run, Store
+from kubexm.store.lease import LEASE
 
 DATABASE = "kubexm.db"
+LEASE_SECONDS = LEASE
+"""How long a process that gives no sign of life keeps its lock."""
 
 
 def world_path(home: Home, name: str, given: Path | None) -> Path:
@@ -24,11 +28,18 @@ def database_path(home: Home, world: Path | None) -> Path:
     return home.database if world is None else world / DATABASE
 
 
-@contextmanager
-def store_at(path: Path) -> Iterator[Store]:
-    """An open store, closed on every way out."""
-    with Store.open(path) as store:
-        yield store
+def keep_in_mind(home: Home, world: Path) -> None:
+    """Have `databases` find a world that lies elsewhere."""
+    if world.parent != home.worlds:
+        home.worlds.mkdir(parents=True, exist_ok=True)
+        digest = sha256(str(world).encode()).hexdigest()[:8]
+        with suppress(FileExistsError):
+            (home.worlds / f"{world.name}-{digest}").symlink_to(world)
+
+
+def open_store(path: Path) -> Store:
+    """The store in this file, made if it is not there."""
+    return Store.open(path, lease=LEASE_SECONDS)
 
 
 @contextmanager
@@ -36,7 +47,7 @@ def store_of(home: Home, task: str) -> Iterator[Store]:
     """The store that knows this task."""
     known: list[str] = []
     for path in databases(home):
-        with Store.open(path) as store:
+        with open_store(path) as store:
             ids = [run.id for run in store.runs(limit=10_000)]
             if task in ids:
                 yield store
@@ -50,7 +61,7 @@ def all_runs(home: Home, limit: int) -> list[Run]:
     """The latest runs of all stores, newest first."""
     found: list[Run] = []
     for path in databases(home):
-        with Store.open(path) as store:
+        with open_store(path) as store:
             found.extend(store.runs(limit=limit))
     return sorted(found, key=lambda run: run.created, reverse=True)[:limit]
 

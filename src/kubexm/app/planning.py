@@ -5,17 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kubexm.app.params import PipelineParams, PlanParams
-from kubexm.errors import InvalidInput, Problem
+from kubexm.errors import Problem
 from kubexm.plan.graph import ExecutionGraph
-from kubexm.plan.node import StepSpec
-from kubexm.plan.outline import kind_and_params
 from kubexm.plan.select import Selection, select
 from kubexm.sim.settings import WorldSettings
 from kubexm.spec import planner
 from kubexm.spec.inventory import InventoryHost
 from kubexm.spec.overrides import parse_overrides
 from kubexm.spec.pipeline import read_pipeline
-from kubexm.step import registry
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +43,3 @@ def plan(params: PlanParams) -> Planned:
 def _whole(params: PipelineParams) -> planner.PlannedPipeline:
     pipeline = read_pipeline(params.file, allow_literal_secrets=params.allow_literal_secrets)
     return planner.plan(pipeline, parse_overrides(params.overrides))
-
-
-def summary_of(step: StepSpec) -> str:
-    """What a step makes true, in one line; its parameters where they are not final yet."""
-    try:
-        return registry.load(step.kind, step.params).summary()
-    except InvalidInput:
-        return kind_and_params(step)

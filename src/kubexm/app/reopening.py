@@ -28,12 +28,12 @@ class Plan:
     hosts: tuple[InventoryHost, ...]
 
 
-def reopening(state: RunState, before: Plan, after: Plan) -> Reopened:
+def reopening(state: RunState, plan: Plan, corrected: Plan | None) -> Reopened:
     """Open everything but what succeeded, was not undone, and is to be done the same way."""
     kept = _succeeded(state)
-    if after is not before:
-        kept &= _Comparison(state, before, after).unchanged()
-    kept = _with_values_they_saw(kept, after.graph)
+    if corrected is not None:
+        kept &= _Comparison(state, plan, corrected).unchanged()
+    kept = _with_values_they_saw(kept, (corrected or plan).graph)
     return Reopened(at=time.time(), units=tuple(sorted(state.done.keys() - kept)))
 
 

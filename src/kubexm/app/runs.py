@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import msgspec
 
 from kubexm.app import places, planning
 from kubexm.app.execution import Front, Job, perform, perform_held
-from kubexm.app.params import PipelineParams, PlanParams, ResumeParams, RetryParams, RunParams
+from kubexm.app.params import PlanParams, ResumeParams, RetryParams, RunParams
 from kubexm.app.planning import Planned
 from kubexm.app.reopening import Plan, reopening
 from kubexm.common.paths import Home
@@ -48,7 +49,7 @@ async def run(params: RunParams, front: Front, home: Home) -> RunOutcome:
     world = _world(params, planned, home)
     if params.check:
         return await _check(params, planned, world, front, home)
-    with places.store_at(places.database_path(home, world)) as store:
+    with places.open_store(places.database_path(home, world)) as store:
         documents = _documents(planned, StoredOptions(_options(params), params.require_all_hosts))
         stored, lease = store.start_run(
             planned.graph.name,
@@ -68,7 +69,7 @@ async def _check(
     """Prechecks only: no lock is taken and nothing is written anywhere."""
     database = places.database_path(home, world)
     if database.exists():
-        with places.store_at(database) as store:
+        with places.open_store(database) as store:
             job = _job(params, planned, world, store)
     else:
         job = _job(params, planned, world, None)
@@ -82,7 +83,9 @@ def _world(params: RunParams, planned: Planned, home: Home) -> Path | None:
         return None
     path = places.world_path(home, planned.graph.name, params.world)
     if not (path / "world.json").exists():
-        World.create(path, planned.world)
+        with suppress(InvalidInput):  # another process may have been faster
+            World.create(path, planned.world)
+    places.keep_in_mind(home, path)
     return path
 
 
@@ -132,17 +135,16 @@ async def resume(params: ResumeParams, front: Front, home: Home) -> RunOutcome:
 
 async def retry(params: RetryParams, front: Front, home: Home) -> RunOutcome:
     """Open an ended run again: what succeeded is kept, the rest is tried once more."""
-    with places.store_of(home, params.task) as store:
-        with store.acquire(params.task) as lease:
-            stored = store.run(params.task)
-            documents = store.documents(stored.id)
-            corrected = _corrected(stored, documents, params)
-            wanted = documents if corrected is None else corrected
-            if not params.force:
-                _refuse_if_stale(store, stored, wanted.graph)
-            again = reopening(store.state(stored.id), _plan_of(documents), _plan_of(wanted))
-            store.reopen(lease, again, corrected)
-            return await _continue(store, stored, lease, wanted, front, home)
+    with places.store_of(home, params.task) as store, store.acquire(params.task) as lease:
+        stored = store.run(params.task)
+        documents = store.documents(stored.id)
+        corrected = _corrected(stored, documents, params)
+        if not params.force:
+            _refuse_if_stale(store, stored, (corrected or documents).graph)
+        changed = _plan_of(corrected) if corrected is not None else None
+        units = reopening(store.state(stored.id), _plan_of(documents), changed)
+        store.reopen(lease, units, corrected)
+        return await _continue(store, stored, lease, corrected or documents, front, home)
 
 
 def _refuse_if_ended(stored: Run) -> None:
@@ -204,7 +206,7 @@ def _refuse_if_stale(store: Store, stored: Run, graph: ExecutionGraph) -> None:
             f"task `{later.id}` has changed `{stored.name}` since",
             hint="run the pipeline anew, or insist with --force",
         )
-    changed = [name for name, digest in graph.digests.items() if _digest(name) not in (None, digest)]
+    changed = [name for name, old in graph.digests.items() if _digest(name) not in (None, old)]
     if changed:
         raise Refused(
             f"these are not what they were when `{stored.id}` was planned: "

@@ -9,13 +9,15 @@ import msgspec
 from kubexm.app.runs import RunOutcome
 from kubexm.app.tasks import TaskDetail
 from kubexm.cli.foretold import foretold
+from kubexm.cli.tree import Told, tree
 from kubexm.plan import codec
 from kubexm.plan import report as reports
 from kubexm.plan.graph import ExecutionGraph
-from kubexm.plan.result import GraphExecutionResult
+from kubexm.plan.result import GraphExecutionResult, HostResult, Status
 
 SHOWN_FAILURES = 20
 OUTPUT_LINES = 12
+_MARKS: dict[Status, str] = {"Failed": "✗", "Success": "✓", "RolledBack": "↶", "Running": "…"}
 
 
 def exit_code(result: GraphExecutionResult) -> int:
@@ -38,18 +40,28 @@ def summary(outcome: RunOutcome) -> str:
 
 
 def detail(found: TaskDetail) -> str:
-    """The same for a run of the past, or one that is under way."""
+    """The same for a run of the past, or one that is under way, and every unit of it."""
     run = found.run
     state = "Interrupted" if run.interrupted else run.status
     lines = [f"task {run.id} · {run.name} · {state}"]
     if run.holder is not None:
         lines.append(f"worked on by {run.holder}")
-    lines.extend(ended(found.graph, found.result))
+    lines += ["", *tree(found.result, _told), "", *ended(found.graph, found.result)]
     if run.interrupted:
         lines.append(f"hint: go on with: kubexm task resume {run.id}")
+    elif run.status == "Success" and not run.degraded:
+        lines.append(f"hint: `kubexm task logs {run.id}` shows what was said")
     else:
         lines.append(_next(found.result, run.id))
     return "\n".join(lines)
+
+
+def _told(host: HostResult) -> Told:
+    """What a unit came to; why, where it did not do its work."""
+    if host.satisfied:
+        return "=", "", ""
+    reason = host.message.splitlines()[0] if host.message and host.status != "Success" else ""
+    return _MARKS.get(host.status, "·"), reason, ""
 
 
 def ended(graph: ExecutionGraph, result: GraphExecutionResult) -> list[str]:

@@ -22,7 +22,9 @@ Only = Annotated[
 ]
 From = Annotated[
     tuple[str, ...],
-    Parameter(name="--from", negative=(), help="This path and all that depends on it. Repeatable."),
+    Parameter(
+        name="--from", negative=(), help="This path or tag, and all that depends on it. Repeatable."
+    ),
 ]
 Skip = Annotated[
     tuple[str, ...],

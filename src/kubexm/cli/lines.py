@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from kubexm.cli.output import counted
 from kubexm.engine.bus import Subscription
 from kubexm.engine.undo import is_undo
 from kubexm.plan import events
@@ -25,9 +26,17 @@ def line_of(event: AnyEvent) -> str | None:
     match event:
         case events.RunStarted():
             verb = "checking" if event.dry_run else "resuming" if event.resumed else "running"
-            return f"{verb} {event.graph}: {event.units:,} units"
-        case events.UnitFinished():
+            return f"{verb} {event.graph}: {counted(event.units, 'unit')}"
+        case events.UnitFinished(replayed=False):
             return _finished(event.node, event.host, event.result)
+        case events.TurnedBack():
+            return f"rolling back {counted(len(event.undo), 'node')} because of {event.cause}"
+        case _:
+            return _trouble(event)
+
+
+def _trouble(event: AnyEvent) -> str | None:
+    match event:
         case events.UnitRetried():
             return (
                 f"retry    {event.host}  {event.node}: {_first(event.message)}"
@@ -35,10 +44,8 @@ def line_of(event: AnyEvent) -> str | None:
             )
         case events.HostQuarantined():
             return f"lost     {event.host}: {_first(event.cause.message)}"
-        case events.TurnedBack():
-            return f"rolling back {len(event.undo)} nodes because of {event.cause}"
         case events.ListenerLagged():
-            return f"…        {event.dropped:,} events not shown"
+            return f"…        {counted(event.dropped, 'event')} not shown"
         case _:
             return None
 

@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from kubexm.cli.output import counted
 from kubexm.cli.tally import Running, Section, Tally
 from kubexm.engine.bus import Subscription
 from kubexm.plan.graph import ExecutionGraph
@@ -62,7 +63,7 @@ def _headline(tally: Tally, now: float) -> Text:
     if left is not None and left >= 1:
         text.append(f" · about {duration(left)} to go", style="dim")
     if tally.quarantined:
-        text.append(f" · {len(tally.quarantined)} hosts lost", style="red")
+        text.append(f" · {counted(len(tally.quarantined), 'host')} lost", style="red")
     if tally.turned:
         text.append(" · rolling back", style="yellow")
     return text

@@ -16,6 +16,8 @@ app = App(
     help_format="plaintext",
     result_action="return_value",
     suppress_keyboard_interrupt=False,
+    # A flag that is not given is off, and a list is empty: nobody needs to be told.
+    default_parameter=Parameter(show_default=lambda value: value or None),
 )
 task = App(name="task", help="Look at runs, continue them, stop them.", sort_key=4)
 app.command("kubexm.cli.pipeline:run", name="run", help="Run a pipeline.", sort_key=1)
@@ -88,8 +90,10 @@ def guarded(arguments: list[str]) -> int:
     try:
         code = app.meta(arguments, exit_on_error=False, print_error=False)
     except CycloptsError as error:
+        command = " ".join(("kubexm", *(error.command_chain or ())))
         print(
-            f"error: usage\n  {error}\n\nhint: `kubexm --help` shows what there is", file=sys.stderr
+            f"error: usage\n  {error}\n\nhint: `{command} --help` shows what there is",
+            file=sys.stderr,
         )
         return 2
     except BrokenPipeError:

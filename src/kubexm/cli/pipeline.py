@@ -108,7 +108,8 @@ def graph(
     *,
     file: flags.File,
     output: Annotated[
-        Literal["text", "mermaid", "dot", "json", "svg"], Parameter(name=["--output", "-o"])
+        Literal["text", "mermaid", "dot", "json", "svg"],
+        Parameter(name=["--output", "-o"], help="The language to draw it in."),
     ] = "text",
     only: Only = (),
     from_: From = (),

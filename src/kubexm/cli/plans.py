@@ -6,11 +6,13 @@ from typing import Any, Literal
 
 import msgspec
 
-from kubexm.app.planning import Planned, summary_of
+from kubexm.app.planning import Planned
+from kubexm.cli.output import counted
 from kubexm.plan import render
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.svg import as_svg
 from kubexm.plan.text import as_text
+from kubexm.spec.description import describe
 
 Drawing = Literal["text", "mermaid", "dot", "json", "svg"]
 
@@ -20,12 +22,13 @@ def overview(planned: Planned) -> str:
     graph = planned.graph
     hosts = {host for node in graph for host in node.hosts}
     undecided = sum(node.when is not None for node in graph)
-    lines = [as_text(graph, summary_of).rstrip("\n"), ""]
-    lines.append(f"{len(graph):,} nodes · {graph.unit_count:,} units · {len(hosts):,} hosts")
+    lines = [as_text(graph, describe).rstrip("\n"), ""]
+    sizes = ((len(graph), "node"), (graph.unit_count, "unit"), (len(hosts), "host"))
+    lines.append(" · ".join(counted(number, word) for number, word in sizes))
     if undecided:
-        lines.append(f"{undecided:,} nodes have a `when`, which is decided on the host (?)")
+        lines.append(f"{counted(undecided, 'condition')} (`if`) will be decided on the hosts")
     lines.extend(f"warning: {warning}" for warning in planned.warnings)
-    lines.append("hint: `kubexm run --check` connects and says what would change")
+    lines.append("hint: `kubexm run -f FILE --check` connects and says what would change")
     return "\n".join(lines)
 
 
@@ -44,4 +47,4 @@ def drawn(graph: ExecutionGraph, style: Drawing) -> str:
         "mermaid": render.as_mermaid,
         "dot": render.as_dot,
         "svg": as_svg,
-    }[style](graph, summary_of)
+    }[style](graph, describe)

@@ -6,10 +6,11 @@ import platform
 from typing import Literal
 
 from kubexm import __version__
-from kubexm.cli.output import Format, document, say
+from kubexm.cli.flags import Output
+from kubexm.cli.output import document, say
 
 
-def version(*, output: Format = "text") -> int:
+def version(*, output: Output = "text") -> int:
     """Show the version."""
     if output == "text":
         say(f"kubexm {__version__}")

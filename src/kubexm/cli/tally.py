@@ -127,12 +127,11 @@ class Tally:
             unit.note = note
 
     def _finish(self, event: events.UnitFinished) -> None:
-        started = self.running.pop((event.node, event.host), None)
+        self.running.pop((event.node, event.host), None)
         result = event.result
-        if started is None and result.start_time is not None and result.attempts > 0:
-            self.replayed += result.start_time.timestamp() < self.started
+        self.replayed += event.replayed
         self.section(event.node).count(result)
-        if result.status == "Failed" and len(self.failures) < KEPT_FAILURES:
+        if result.status == "Failed" and not event.replayed and len(self.failures) < KEPT_FAILURES:
             failure = result.failure or "failed"
             self.failures.append(Cause(event.node, event.host, result.message, failure))
 

@@ -30,7 +30,8 @@ def list_(
     elif found:
         say(
             table(
-                ("TASK", "NAME", "STATUS", "STARTED", "TOOK", "WHERE"), [_row(run) for run in found]
+                ("TASK", "NAME", "STATUS", "STARTED (UTC)", "TOOK", "WHERE"),
+                [_row(run) for run in found],
             )
         )
     else:

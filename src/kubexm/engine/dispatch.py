@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from kubexm.engine.limits import (
     WITH_POOLS,
@@ -72,9 +72,18 @@ class Dispatcher:
         """The unit waits or is done: others may have its slots."""
         if unit.slots:
             self.busy -= 1
-            for resource in self._limits.release(unit):
-                if resource not in self._freed:
-                    self._freed.append(resource)
+            self._free(self._limits.release(unit))
+
+    def give_back_pools(self, unit: Unit) -> bool:
+        """Others may have its pools; whether any of them waits."""
+        freed = self._limits.release_pools(unit) if unit.slots == WITH_POOLS else []
+        self._free(freed)
+        return bool(freed)
+
+    def _free(self, resources: Sequence[AnyResource]) -> None:
+        for resource in resources:
+            if resource not in self._freed:
+                self._freed.append(resource)
 
     async def take(self, unit: Unit, wanted: int = WITHOUT_POOLS) -> None:
         """Wait until the unit has its slots again; the caller pumps."""

@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 
 from kubexm.engine import collector
 from kubexm.engine.bus import Bus
+from kubexm.engine.expansion import Grown
 from kubexm.engine.journal import Journal
 from kubexm.engine.options import Control, Options
 from kubexm.engine.ports import EngineRuntime, Load
-from kubexm.engine.results import node_results, run_status, with_rollback
+from kubexm.engine.results import node_results, nothing_to_do, run_status, with_rollback
 from kubexm.engine.scheduler import MakeWork, Scheduler
-from kubexm.engine.undo import UNDO, undo_graph
+from kubexm.engine.undo import UNDO, is_undo, undo_graph
 from kubexm.engine.values import Values
 from kubexm.engine.work import backward, forward
 from kubexm.plan import events
@@ -69,7 +70,6 @@ class _Run:
     durations: Mapping[str, float]
     bus: Bus
     values: Values = field(default_factory=Values)
-    quarantined: dict[str, Cause] = field(default_factory=dict)
     policy: OnFailure = "isolate"
     started: float = 0.0
     durable: int = 0
@@ -81,13 +81,15 @@ class _Run:
         self.policy = self.options.on_failure or self.graph.on_failure
         if self.options.dry_run and self.policy == "rollback":
             self.policy = "fail-fast"
+        if self.state.turned is not None:
+            self.policy = "rollback"  # whatever was asked for now: it is on its way back
         self.journal.start(self._on_durable, self._on_broken)
-        self.quarantined.update(self.state.quarantined)
         self.control.on_cancel(self._on_cancel)
         self._see_hosts()
         self._announce()
-        walk = self._scheduler(self.graph, forward(self.load), self.policy)
-        await walk.walk(halted=self.state.turned)
+        hosts = frozenset(host for node in self.graph for host in node.hosts)
+        walk = self._scheduler(self.graph, forward(self.load), self.policy, vital=hosts)
+        await walk.walk(quarantined=self._lost_before(undo=False), halted=self.state.turned)
         back = await self._roll_back(walk)
         await self.journal.close()
         if self.broken is not None:
@@ -109,6 +111,11 @@ class _Run:
     def _on_cancel(self, reason: str) -> None:
         for walk in self.walks:
             walk.cancel(reason)
+
+    def _lost_before(self, *, undo: bool) -> dict[str, Cause]:
+        """Hosts that an earlier life lost on the way there, or on the way back."""
+        lost = self.state.quarantined.items()
+        return {host: cause for host, cause in lost if is_undo(cause.node) == undo}
 
     def _see_hosts(self) -> None:
         """Note each host's boot id; a host that rebooted since starts again at its prechecks."""
@@ -133,7 +140,13 @@ class _Run:
             )
         )
 
-    def _scheduler(self, graph: ExecutionGraph, work: MakeWork, policy: OnFailure) -> Scheduler:
+    def _scheduler(
+        self,
+        graph: ExecutionGraph,
+        work: MakeWork,
+        policy: OnFailure,
+        vital: frozenset[str] = frozenset(),
+    ) -> Scheduler:
         walk = Scheduler(
             graph,
             self.runtime,
@@ -144,18 +157,20 @@ class _Run:
             bus=self.bus,
             values=self.values,
             durations=self.durations,
-            quarantined=self.quarantined,
             policy=policy,
+            vital=vital,
             durable=self.durable,
         )
         self.walks.append(walk)
+        if self.broken is not None:
+            walk.broken(self.broken)
         if self.control.cancelled is not None:
             walk.cancel(self.control.cancelled)
         return walk
 
     async def _roll_back(self, walk: Scheduler) -> Scheduler | None:
         """Undo what this run changed, then run what always runs."""
-        cause = walk.halt
+        cause = walk.losses.halt
         if self.policy != "rollback" or cause is None or walk.cancelled is not None:
             return None
         back = await self._undo(walk, cause)
@@ -165,23 +180,23 @@ class _Run:
         return back
 
     async def _undo(self, walk: Scheduler, cause: Cause) -> Scheduler | None:
-        whole = self.graph
-        for fragment in walk.expanded:
-            whole = whole.merge(fragment.nodes, fragment.joins)
-        undo = undo_graph(whole, _changed(walk))
+        grown = Grown(self.graph, walk.expanded)
+        undo = undo_graph(self.graph, grown, _changed(walk))
         if undo is None:
             return None
         if self.state.turned is None:
             await walk.durably(Turned(at=self.runtime.now(), cause=cause))
         now = self.runtime.now()
         self.bus.publish(events.TurnedBack(at=now, cause=cause, undo=tuple(undo.nodes)))
-        back = self._scheduler(undo, backward(self.load, *_origins(whole)), "isolate")
-        await back.walk()
+        back = self._scheduler(undo, backward(self.load, *_origins(grown)), "isolate")
+        await back.walk(quarantined=self._lost_before(undo=True))
         return back
 
     def _result(self, walk: Scheduler, back: Scheduler | None) -> GraphExecutionResult:
-        nodes = node_results(walk)
-        status = run_status(walk, nodes)
+        losses = walk.losses
+        nodes = node_results(walk.topology.states, walk.cancelled)
+        status = run_status(losses, walk.cancelled, nodes)
+        said = str(losses.failure) if losses.failure is not None else walk.cancelled
         result = GraphExecutionResult(
             graph_name=self.graph.name,
             status=status,
@@ -189,11 +204,15 @@ class _Run:
             start_time=datetime.fromtimestamp(self.started, UTC),
             end_time=datetime.fromtimestamp(self.runtime.now(), UTC),
             dry_run=self.options.dry_run,
-            degraded=status == "Success" and bool(self.quarantined),
-            message=str(walk.failure) if walk.failure is not None else walk.cancelled or "",
-            quarantined=dict(self.quarantined),
+            degraded=status == "Success" and bool(losses.quarantined),
+            message=said or nothing_to_do(nodes),
+            quarantined=dict(losses.quarantined),
         )
-        return with_rollback(result, walk, back) if back is not None else result
+        if back is None:
+            return result
+        undone = node_results(back.topology.states, back.cancelled)
+        tolerated = {id: frozenset(s.tolerated) for id, s in walk.topology.states.items()}
+        return with_rollback(result, undone, back.losses, back.cancelled, tolerated)
 
 
 def _changed(walk: Scheduler) -> dict[str, tuple[str, ...]]:
@@ -206,7 +225,7 @@ def _changed(walk: Scheduler) -> dict[str, tuple[str, ...]]:
     return changed
 
 
-def _origins(graph: ExecutionGraph) -> tuple[Callable[[str], ExecutionNode], Callable[[str], bool]]:
+def _origins(graph: Grown) -> tuple[Callable[[str], ExecutionNode], Callable[[str], bool]]:
     """For a path of the undo graph: the node it comes from, and whether it undoes that node."""
     compensating = {node.id: node for item in graph.compensations for node in item.nodes}
 

@@ -34,6 +34,14 @@ class HeldBack(Exception):
         self.cause = cause
 
 
+class Ended(Exception):
+    """The run stops, and the unit with it before it was done."""
+
+    def __init__(self, reason: str, cause: Cause | None = None) -> None:
+        super().__init__(reason)
+        self.cause = cause
+
+
 def classify(error: BaseException) -> Failure:
     """The failure that an exception stands for; any exception is one, never a success."""
     if isinstance(error, CommandFailed):

@@ -9,12 +9,12 @@ from typing import Protocol
 
 from kubexm.engine.bus import Bus
 from kubexm.engine.dispatch import Dispatcher
-from kubexm.engine.failures import HeldBack
+from kubexm.engine.failures import Ended, HeldBack
 from kubexm.engine.lifecycle import Finished
 from kubexm.engine.limits import WITH_POOLS
 from kubexm.engine.options import Options
 from kubexm.engine.ports import EngineRuntime
-from kubexm.engine.topology import FINAL, Unit
+from kubexm.engine.topology import FREELY, Unit
 from kubexm.engine.values import Values
 from kubexm.plan import events
 from kubexm.plan.records import AnyRecord, LedgerEntry, UnitIntended
@@ -26,14 +26,14 @@ from kubexm.step.contract import Step
 class Walk(Protocol):
     """The scheduler as the floor needs it."""
 
-    cancelled: str | None
-
+    def stopping(self, unit: Unit) -> Ended | None: ...
     def pump(self) -> None: ...
     def finish(self, unit: Unit, finished: Finished) -> None: ...
     def foresee(self, unit: Unit) -> Step | None: ...
     def when_durable(self, record: AnyRecord, then: Callable[[], None]) -> None: ...
-    def demand(self, provider: Unit) -> asyncio.Future[None]: ...
+    def demand(self, provider: Unit) -> asyncio.Future[Cause | None]: ...
     def wish(self, provider: Unit) -> None: ...
+    def was_intended(self, unit: Unit) -> bool: ...
     def log(self, unit: Unit, stream: str, text: str) -> None: ...
 
 
@@ -55,10 +55,11 @@ class Floor:
         self._walk = walk
         self._dispatcher = dispatcher
         self._bus = bus
+        self._unsafe: set[asyncio.Future[None]] = set()
+        self._lost: BaseException | None = None
 
-    @property
-    def cancelled(self) -> str | None:
-        return self._walk.cancelled
+    def stopping(self, unit: Unit) -> Ended | None:
+        return self._walk.stopping(unit)
 
     def finish(self, unit: Unit, finished: Finished) -> None:
         self._walk.finish(unit, finished)
@@ -68,6 +69,9 @@ class Floor:
 
     def wish(self, provider: Unit) -> None:
         self._walk.wish(provider)
+
+    def was_intended(self, unit: Unit) -> bool:
+        return self._walk.was_intended(unit)
 
     def view(self, unit: Unit) -> UnitView:
         values = self.values.view(unit.node.work.needs, unit.host)
@@ -109,8 +113,17 @@ class Floor:
             )
 
     def give_back(self, unit: Unit) -> None:
+        """Let others have its slots while it waits; raise `Ended` if there is no going on."""
+        if (ended := self._walk.stopping(unit)) is not None:
+            raise ended
+        unit.ends = FREELY
         self._dispatcher.give_back(unit)
         self._walk.pump()
+
+    def give_back_pools(self, unit: Unit) -> None:
+        """What pools guard is over."""
+        if self._dispatcher.give_back_pools(unit):
+            self._walk.pump()
 
     async def take_again(self, unit: Unit) -> None:
         await self._dispatcher.take(unit)
@@ -139,28 +152,33 @@ class Floor:
     async def _durably(self, record: AnyRecord) -> None:
         if self.options.dry_run:
             return
-        done = asyncio.get_running_loop().create_future()
+        if self._lost is not None:
+            raise self._lost
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._walk.when_durable(record, functools.partial(_resolve, done))
         if not done.done():
             # It only waits for the journal: if all others do too, the commit can be made here.
             self._dispatcher.busy -= 1
+            self._unsafe.add(done)
             self._walk.pump()
             try:
                 await done
             finally:
+                self._unsafe.discard(done)
                 self._dispatcher.busy += 1
+
+    def lose_journal(self, error: BaseException) -> None:
+        """Nothing will be durable any more: whoever waits for that has failed."""
+        self._lost = error
+        for done in self._unsafe:
+            if not done.done():
+                done.set_exception(error)
 
     async def provide(self, unit: Unit, provider: Unit) -> None:
         """Wait, without a slot, until another unit has left its values afresh."""
-        if not _in_vain(provider):
-            self.give_back(unit)
-            await self._walk.demand(provider)
-        result = provider.result
-        if result is None or provider.state != FINAL or result.status != "Success":
-            message = result.message if result is not None else "did not run"
-            raise HeldBack(
-                (result and result.cause) or Cause(provider.node.id, provider.host, message)
-            )
+        self.give_back(unit)
+        if (cause := await self._walk.demand(provider)) is not None:
+            raise HeldBack(cause)
         await self._dispatcher.take(unit)
 
     def _progress(self, unit: Unit, done: float, total: float, text: str) -> None:
@@ -168,17 +186,14 @@ class Floor:
             now = self.runtime.now()
             self._bus.publish(
                 events.Progress(
-                    at=now, node=unit.node.id, host=unit.host, done=done, total=total, text=text
+                    at=now,
+                    node=unit.node.id,
+                    host=unit.host,
+                    done=done,
+                    total=total,
+                    text=self.runtime.redact(text),
                 )
             )
-
-
-def _in_vain(provider: Unit) -> bool:
-    """Whether it was asked before and could not deliver: it will not be tried again."""
-    result = provider.result
-    if provider.state != FINAL or result is None or result.status == "Success":
-        return False
-    return bool(result.attempts) or result.cause is not None
 
 
 def _resolve(future: asyncio.Future[None]) -> None:

@@ -9,14 +9,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
+from kubexm.engine.answers import checked_verdict
 from kubexm.engine.topology import PENDING, Unit
+from kubexm.errors import StepFailed
 from kubexm.runner.host import Command, Completed, Host
 from kubexm.step.contract import Step, Verdict
 
-Ask = tuple[Unit, Step, "asyncio.Future[Verdict] | None"]
+Answer = Verdict | BaseException
+"""What came of a probe; an exception travels as a value until it is in its own unit."""
 Foresee = Callable[[Unit], Step | None]
 """The step of a unit that may be probed ahead, else None."""
+NO_PRECHECK = Verdict.needed("has no precheck")
+
+
+class Ask(NamedTuple):
+    """A question to a host; nobody waits for one that is asked ahead."""
+
+    unit: Unit
+    step: Step
+    answer: asyncio.Future[Answer] | None = None
 
 
 class Lane:
@@ -29,37 +42,40 @@ class Lane:
         self._depth = min(4, ahead)
         self._generation = 0
         self._asks: list[Ask] = []
-        self._known: dict[Unit, tuple[int, Verdict]] = {}
+        self._known: dict[Unit, Verdict] = {}
         self._batches: set[asyncio.Task[None]] = set()
 
     def changed(self) -> None:
-        """Something is about to run on the host: what was foreseen is void."""
+        """Something starts or ends to run on the host: what was foreseen is void."""
         self._generation += 1
         self._known.clear()
         self._depth = 0
 
     def foreseen(self, unit: Unit) -> Verdict | None:
-        """The verdict made ahead, if it still counts; it is used up."""
-        generation, verdict = self._known.pop(unit, (-1, None))
-        return verdict if generation == self._generation else None
+        """The verdict made ahead, if it still counts."""
+        return self._known.get(unit)
 
     async def verdict(self, unit: Unit, step: Step) -> Verdict:
         """What the step's probe says, asked together with others of this moment."""
-        if not self._commands(step):
-            return step.judge(())  # a host has nothing to say about it
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Verdict] = loop.create_future()
-        if not self._asks:
-            loop.call_soon(self._flush)
-        self._asks.append((unit, step, answer))
-        verdict = await answer
+        verdict = self._known.pop(unit, None) or await self._asked(unit, step)
         if verdict.satisfied:
             self._depth = min(max(1, 2 * self._depth), self._ahead)
         return verdict
 
+    async def _asked(self, unit: Unit, step: Step) -> Verdict:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Answer] = loop.create_future()
+        if not self._asks:
+            loop.call_soon(self._flush)
+        self._asks.append(Ask(unit, step, future))
+        answer = await future
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
     def _flush(self) -> None:
         asks, self._asks = self._asks, []
-        asks.extend(self._further([unit for unit, _, _ in asks]))
+        asks.extend(self._further([ask.unit for ask in asks]))
         batch = asyncio.get_running_loop().create_task(self._batch(asks, self._generation))
         self._batches.add(batch)
         batch.add_done_callback(self._batches.discard)
@@ -78,64 +94,74 @@ class Lane:
                 step = self._foresee(follower)
                 if step is not None:
                     line.append(follower)
-                    yield follower, step, None
+                    yield Ask(follower, step)
 
     async def _batch(self, asks: Sequence[Ask], generation: int) -> None:
+        probes = [(ask, self._commands(ask)) for ask in asks]
+        commands = [command for _, some in probes for command in some or ()]
         try:
-            probes = [(ask, self._commands(ask[1])) for ask in asks]
-            answers = await self._host.batch([cmd for _, commands in probes for cmd in commands])
+            answers = await self._host.batch(commands) if commands else []
         except Exception:
-            await self._singly(asks)
+            await self._singly(probes)
             return
+        except asyncio.CancelledError:
+            # Whoever ended this, nobody may be left waiting for it.
+            for ask in asks:
+                self._tell(ask, StepFailed("its probe was ended"), generation)
+            raise
         start = 0
-        for (unit, step, future), commands in probes:
-            end = start + len(commands)
-            self._judge(unit, step, future, answers[start:end], generation)
-            start = end
+        for ask, some in probes:
+            if some is not None:
+                end = start + len(some)
+                self._tell(ask, judged(ask.step, answers[start:end]), generation)
+                start = end
 
-    def _commands(self, step: Step) -> Sequence[Command]:
-        return step.probe(self._host) or ()
-
-    def _judge(
-        self,
-        unit: Unit,
-        step: Step,
-        future: asyncio.Future[Verdict] | None,
-        answers: Sequence[Completed],
-        generation: int,
-    ) -> None:
+    def _commands(self, ask: Ask) -> Sequence[Command] | None:
+        """What to ask the host; None if there is nothing to ask, and then that is told."""
         try:
-            verdict = step.judge(answers)
-        except Exception as error:
-            # Made ahead, it may be right to fail now; it is asked again when its turn comes.
-            if future is not None and not future.done():
-                future.set_exception(error)
-            return
-        if future is None:
-            self._known[unit] = generation, verdict
-        elif not future.done():
-            future.set_result(verdict)
+            commands = ask.step.probe(self._host)
+            if commands is not None:
+                return tuple(commands)
+        except BaseException as error:
+            self._tell(ask, error, self._generation)
+        else:
+            self._tell(ask, NO_PRECHECK, self._generation)
+        return None
 
-    async def _singly(self, asks: Sequence[Ask]) -> None:
+    async def _singly(self, probes: Sequence[tuple[Ask, Sequence[Command] | None]]) -> None:
         """A batch failed, and nobody knows whose fault it was: each for itself, none ahead."""
         await asyncio.gather(
-            *(self._single(step, future) for _, step, future in asks if future is not None)
+            *(self._single(ask, some) for ask, some in probes if ask.answer and some is not None)
         )
 
-    async def _single(self, step: Step, future: asyncio.Future[Verdict]) -> None:
+    async def _single(self, ask: Ask, commands: Sequence[Command]) -> None:
         try:
-            verdict = step.judge(await self._host.batch(self._commands(step)))
+            answers = await self._host.batch(commands)
         except Exception as error:
-            if not future.done():
-                future.set_exception(error)
+            self._tell(ask, error, self._generation)
         else:
-            if not future.done():
-                future.set_result(verdict)
+            self._tell(ask, judged(ask.step, answers), self._generation)
+
+    def _tell(self, ask: Ask, answer: Answer, generation: int) -> None:
+        if ask.answer is not None:
+            if not ask.answer.done():
+                ask.answer.set_result(answer)
+        elif isinstance(answer, Verdict) and generation == self._generation:
+            # Made ahead, it may be right to fail now; then it is asked again in its turn.
+            self._known[ask.unit] = answer
 
     def close(self) -> None:
         """End probes nobody waits for any more."""
         for batch in self._batches:
             batch.cancel()
+
+
+def judged(step: Step, answers: Sequence[Completed]) -> Answer:
+    """What the answers mean; whatever goes wrong is an answer too."""
+    try:
+        return checked_verdict(step.judge(answers))
+    except BaseException as error:
+        return error
 
 
 def _followers(unit: Unit) -> Iterator[Unit]:

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from kubexm.engine.failures import Failure, HeldBack, classify
+from kubexm.engine.answers import checked_outcome, checked_verdict
+from kubexm.engine.budget import Budget
+from kubexm.engine.failures import Ended, Failure, HeldBack, classify
 from kubexm.engine.lanes import Lane
 from kubexm.engine.options import Options
 from kubexm.engine.ports import EngineRuntime
-from kubexm.engine.topology import Unit
+from kubexm.engine.topology import BY_GRACE, FREELY, NEVER, Unit
 from kubexm.engine.values import Values, produced
 from kubexm.engine.work import Work, fusible
-from kubexm.errors import ConnectionLost, HostUnreachable, StepFailed, TimedOut
+from kubexm.errors import ConnectionLost, StepFailed
 from kubexm.plan.events import ProducedValue
 from kubexm.plan.fragment import ExecutionFragment
 from kubexm.plan.result import Cause, Sign, Status
@@ -56,56 +58,22 @@ class Floor(Protocol):
     runtime: EngineRuntime
     values: Values
 
-    @property
-    def cancelled(self) -> str | None: ...
-
+    def stopping(self, unit: Unit) -> Ended | None: ...
     def view(self, unit: Unit) -> UnitView: ...
     def context(self, unit: Unit) -> StepContext: ...
     def foresee(self, unit: Unit) -> Step | None: ...
     def announce(self, unit: Unit) -> None: ...
     def announce_retry(self, unit: Unit, message: str, delay: float) -> None: ...
     def give_back(self, unit: Unit) -> None: ...
+    def give_back_pools(self, unit: Unit) -> None: ...
     def finish(self, unit: Unit, finished: Finished) -> None: ...
     def wish(self, provider: Unit) -> None: ...
+    def was_intended(self, unit: Unit) -> bool: ...
     async def take_again(self, unit: Unit) -> None: ...
     async def take_pools(self, unit: Unit) -> None: ...
     async def pause(self, unit: Unit, seconds: float) -> None: ...
     async def intend(self, unit: Unit) -> None: ...
     async def provide(self, unit: Unit, provider: Unit) -> None: ...
-
-
-class Budget:
-    """The time one attempt may take; waiting for slots does not count."""
-
-    __slots__ = ("_limit", "left")
-
-    def __init__(self, limit: float | None) -> None:
-        self._limit = limit
-        self.left = limit
-
-    async def spend(self, work: Awaitable[T]) -> T:
-        """Await, but not longer than what is left."""
-        if self.left is None:
-            return await work
-        loop = asyncio.get_running_loop()
-        start = loop.time()
-        clock = asyncio.timeout(max(self.left, 0.0))
-        try:
-            async with clock:
-                return await work
-        except TimeoutError:
-            if clock.expired():
-                raise TimedOut(f"did not finish within {self._limit:g} s") from None
-            raise
-        finally:
-            self.left -= loop.time() - start
-
-    def pay(self, seconds: float, reason: str) -> None:
-        """Count a pause; raise if the time is up before it ends."""
-        if self.left is not None:
-            if self.left < seconds:
-                raise TimedOut(f"{reason}, still after {self._limit:g} s")
-            self.left -= seconds
 
 
 class Lifecycle:
@@ -133,37 +101,43 @@ class Lifecycle:
         lane = self._lanes.get(unit.host)
         return lane.foreseen(unit) if lane is not None else None
 
-    async def live(self, unit: Unit, ahead: Verdict | None) -> None:
+    async def live(self, unit: Unit) -> None:
         """From start to end; whatever happens, the scheduler is told exactly once."""
         try:
-            finished = await self._attempts(unit, ahead)
+            finished = await self._attempts(unit)
         except HeldBack as held:
-            finished = Finished("Skipped", str(held.cause), cause=held.cause)
-        except asyncio.CancelledError:
-            finished = Finished("Cancelled", self._floor.cancelled or "cancelled")
+            finished = Finished("Skipped", f"held back by {held.cause}", cause=held.cause)
+        except Ended as ended:
+            finished = Finished("Cancelled", str(ended), cause=ended.cause)
         except GeneratorExit:
             raise
         except BaseException as error:
-            finished = _failed(classify(error))
+            finished = self._cut_short(unit) if unit.ended else _failed(_own(error))
         self._floor.finish(unit, finished)
 
-    async def _attempts(self, unit: Unit, ahead: Verdict | None) -> Finished:
+    def _cut_short(self, unit: Unit) -> Finished:
+        ended = self._floor.stopping(unit) or Ended("cancelled")
+        return Finished("Cancelled", str(ended), cause=ended.cause)
+
+    async def _attempts(self, unit: Unit) -> Finished:
         lost = 0
         while True:
+            if (ended := self._floor.stopping(unit)) is not None:
+                raise ended
             unit.attempt += 1
+            unit.ends = FREELY
             self._floor.announce(unit)
             try:
-                return await self._attempt(unit, ahead)
-            except (HeldBack, GeneratorExit):
+                return await self._attempt(unit)
+            except (HeldBack, Ended, GeneratorExit):
                 raise
-            except ConnectionLost as error:
-                lost += 1
-                failure = await self._reconnected(unit, error, lost)
             except BaseException as error:
-                if isinstance(error, asyncio.CancelledError) and _was_cancelled():
+                if unit.ended:
                     raise
-                failure = classify(error)
-            ahead = None
+                failure: Failure | None = _own(error)
+                if isinstance(error, ConnectionLost):
+                    lost += 1
+                    failure = await self._reconnected(unit, str(error), lost)
             if failure is None:
                 unit.attempt -= 1  # a lost connection is no attempt
             elif (finished := await self._last_word(unit, failure)) is not None:
@@ -172,30 +146,31 @@ class Lifecycle:
     async def _last_word(self, unit: Unit, failure: Failure) -> Finished | None:
         """What a failed attempt means for the unit; None if there is another attempt."""
         retry = unit.node.spec.retry
-        if unit.doubt and self._floor.options.dry_run:
+        if self._floor.options.dry_run and unit.doubt and failure.failure != "unreachable":
             return Finished("Success", failure.message, sign="?")
         if unit.attempt >= retry.attempts or failure.failure not in retry.retry_on:
             return await self._given_up(unit, failure)
-        if self._floor.cancelled is not None:
-            return Finished("Cancelled", failure.message)
+        if (ended := self._floor.stopping(unit)) is not None:
+            raise Ended(f"{ended}; before that: {failure.message}", ended.cause)
         delay = retry.pause(unit.attempt, self._random.random())
         self._floor.announce_retry(unit, failure.message, delay)
         await self._floor.pause(unit, delay)
         return None
 
-    async def _reconnected(self, unit: Unit, error: ConnectionLost, lost: int) -> Failure | None:
+    async def _reconnected(self, unit: Unit, reason: str, lost: int) -> Failure | None:
         """Open the host again within its time; None if that went well."""
-        window = self._floor.options.reconnect_within
         if lost > MAX_RECONNECTS:
-            return Failure("unreachable", f"the connection was lost {lost} times: {error}")
+            return Failure("unreachable", f"the connection was lost {lost} times: {reason}")
+        window = self._floor.options.reconnect_within
         self._floor.give_back(unit)
+        self.lane(unit.host).changed()  # it may have rebooted
         try:
             async with asyncio.timeout(window):
                 await self._floor.runtime.reconnect(unit.host)
         except TimeoutError:
-            return Failure("unreachable", f"{error}; no connection again within {window:g} s")
-        except (HostUnreachable, ConnectionLost) as unreachable:
-            return classify(unreachable)
+            return Failure("unreachable", f"{reason}; no connection again within {window:g} s")
+        except Exception as error:
+            return Failure("unreachable", classify(error).message)
         await self._floor.take_again(unit)
         return None
 
@@ -209,34 +184,54 @@ class Lifecycle:
         return _failed(failure)
 
     async def _aftermath(self, unit: Unit) -> str:
-        try:
-            step, ctx = self._bound(unit)
-            async with asyncio.timeout(DIAGNOSIS_SECONDS):
-                diagnosis = await step.diagnose(ctx)
-            if step.undoes_itself:
-                await step.rollback(ctx)
-        except Exception as error:
-            return f"\nafterwards: {classify(error).message}"
-        return f"\n{diagnosis}" if diagnosis else ""
+        """Diagnostics first; then the step takes back its own half-done work if it says so."""
+        step, ctx = self._bound(unit)
+        note = await self._tried(unit, step.diagnose, ctx, DIAGNOSIS_SECONDS)
+        if step.undoes_itself and not ctx.dry_run:
+            note += await self._tried(unit, step.rollback, ctx, unit.node.spec.timeout)
+            self.lane(unit.host).changed()
+        return note
 
-    async def _attempt(self, unit: Unit, ahead: Verdict | None) -> Finished:
+    async def _tried(
+        self,
+        unit: Unit,
+        act: Callable[[StepContext], Awaitable[Any]],
+        ctx: StepContext,
+        seconds: float | None,
+    ) -> str:
+        try:
+            async with asyncio.timeout(seconds):
+                said = await act(ctx)
+        except BaseException as error:
+            if unit.ended or isinstance(error, GeneratorExit):
+                raise
+            return f"\nafterwards: {_own(error).message}"
+        return f"\n{said}" if said else ""
+
+    async def _attempt(self, unit: Unit) -> Finished:
         work: Work = unit.node.work
         budget = Budget(unit.node.spec.timeout)
-        if work.needs:
+        if work.demands:
             await self._refresh(unit, work)
         if work.conditional and not work.loaded.wanted(self._floor.view(unit)):
             return Finished("Skipped", "`when` does not hold", skipped=True, sign="=")
+        if work.demands:
+            self._floor.values.require(work.demands, unit.host, minted=False)
         step, ctx = self._bound(unit)
         if not work.always_runs:
-            verdict = ahead
-            if verdict is None:
-                verdict = await budget.spend(self._verdict(unit, step, ctx))
+            verdict = await budget.spend(self._verdict(unit, step, ctx))
             if verdict.satisfied:
-                return found_satisfied(unit, verdict)
+                return self._found_satisfied(unit, verdict)
             if ctx.dry_run:
                 self._wish(unit, work)
                 return _foretold(verdict)
         return await self._run(unit, step, ctx, budget)
+
+    def _found_satisfied(self, unit: Unit, verdict: Verdict) -> Finished:
+        """There is nothing to do; if this run set out to do it, then because it has been done."""
+        if unit.ran or self._floor.was_intended(unit):
+            return Finished("Success", verdict.reason, changed=unit.node.work.changes)
+        return Finished("Skipped", verdict.reason, skipped=True, sign="=")
 
     def _bound(self, unit: Unit) -> tuple[Step, StepContext]:
         work: Work = unit.node.work
@@ -248,20 +243,21 @@ class Lifecycle:
     async def _verdict(self, unit: Unit, step: Step, ctx: StepContext) -> Verdict:
         if fusible(step):
             return await self.lane(unit.host).verdict(unit, step)
-        return await step.precheck(ctx)
+        return checked_verdict(await step.precheck(ctx))
 
     async def _refresh(self, unit: Unit, work: Work) -> None:
         """Values that only had to be read are there again if they had expired."""
-        for key in work.needs:
+        for key in work.demands:
             provider = self._floor.values.provider(key, unit.host)
-            if provider is None or self._fresh(key, unit.host):
+            if provider is None or provider.node.work.minted or self._fresh(key, unit.host):
                 continue
-            if not provider.node.work.minted and provider.result is not None:
+            result = provider.result
+            if result is not None and not result.satisfied and result.sign != "?":
                 await self._floor.provide(unit, provider)
 
     def _wish(self, unit: Unit, work: Work) -> None:
         """In a dry run: say which values this unit would have made."""
-        for key in work.needs:
+        for key in work.demands:
             provider = self._floor.values.provider(key, unit.host)
             if provider is not None and provider.node.work.minted:
                 self._floor.wish(provider)
@@ -271,7 +267,7 @@ class Lifecycle:
 
     async def _mint(self, unit: Unit, work: Work) -> None:
         """Have the values made that this unit turned out to need."""
-        for key in work.needs:
+        for key in work.demands:
             provider = self._floor.values.provider(key, unit.host)
             if provider is None or not provider.node.work.minted:
                 continue
@@ -280,37 +276,46 @@ class Lifecycle:
 
     async def _run(self, unit: Unit, step: Step, ctx: StepContext, budget: Budget) -> Finished:
         work: Work = unit.node.work
-        if work.needs:
+        if work.demands:
             await self._mint(unit, work)
+            self._floor.values.require(work.demands, unit.host, minted=True)
             step, ctx = self._bound(unit)
-        while True:
-            outcome = await self._once(unit, step, ctx, budget)
-            if not isinstance(outcome, NotYet):
-                break
-            budget.pay(outcome.delay, outcome.reason)
-            await self._floor.pause(unit, outcome.delay)
-            verdict = await budget.spend(self._verdict(unit, step, ctx))
-            if verdict.satisfied:
-                return Finished("Success", verdict.reason)
+        while isinstance(outcome := await self._once(unit, step, ctx, budget), NotYet):
+            await self._floor.pause(unit, budget.at_most(outcome.delay))
+            budget.check(outcome.reason)
+            if not work.always_runs:
+                verdict = await budget.spend(self._verdict(unit, step, ctx))
+                if verdict.satisfied:
+                    return Finished("Success", verdict.reason, changed=unit.ran and work.changes)
         if step.verifies and not ctx.dry_run:
+            self._floor.give_back_pools(unit)
             await self._verify(unit, step, ctx, budget)
-        return self._done(unit, outcome or Outcome(), work)
+        return self._done(unit, outcome, work)
 
     async def _once(
         self, unit: Unit, step: Step, ctx: StepContext, budget: Budget
-    ) -> Outcome | NotYet | None:
-        if unit.node.spec.limits.pools:
+    ) -> Outcome | NotYet:
+        work, spec = unit.node.work, unit.node.spec
+        if spec.limits.pools:
             await self._floor.take_pools(unit)
-        if step.declares_intent:
+        # Where a `one_of` unit ran must be known later: it may not go elsewhere any more.
+        if step.declares_intent or (spec.one_of and work.changes):
             await self._floor.intend(unit)
-        if unit.node.work.changes:
-            self.lane(unit.host).changed()
-        unit.ran = True
-        unit.shielded = step.uninterruptible
+        if (ended := self._floor.stopping(unit)) is not None:
+            raise ended
+        lane = self.lane(unit.host) if work.changes else None
+        if lane is not None:
+            lane.changed()
+        ran, unit.ran = unit.ran, True
+        unit.ends = NEVER if step.uninterruptible else BY_GRACE
         try:
-            return await budget.spend(step.run(ctx))
+            outcome = checked_outcome(await budget.spend(step.run(ctx)))
+            if isinstance(outcome, NotYet):
+                unit.ran = ran  # it only found that it has to wait
+            return outcome
         finally:
-            unit.shielded = False
+            if lane is not None:
+                lane.changed()
 
     async def _verify(self, unit: Unit, step: Step, ctx: StepContext, budget: Budget) -> None:
         verdict = await budget.spend(self._verdict(unit, step, ctx))
@@ -322,22 +327,26 @@ class Lifecycle:
         if outcome.values or unit.node.spec.step.provides:
             now = self._floor.runtime.now()
             values = produced(unit.node.spec, unit.host, outcome.values, now)
+        if outcome.fragment is not None and not work.expands:
+            raise StepFailed("its run returned a fragment, but it is no Expander")
         return Finished(
             "Success",
             outcome.message,
             outcome.stdout,
             outcome.stderr,
-            changed=outcome.changed and work.changes,
+            changed=bool(outcome.changed) and work.changes,
+            sign="=" if self._floor.options.dry_run else "",
             values=values,
-            fragment=outcome.fragment if work.expands else None,
+            fragment=outcome.fragment,
         )
 
 
-def found_satisfied(unit: Unit, verdict: Verdict) -> Finished:
-    """There is nothing to do; if this run set out to do it, then because it has been done."""
-    if unit.ran or unit.intended:
-        return Finished("Success", verdict.reason, changed=unit.node.work.changes)
-    return Finished("Skipped", verdict.reason, skipped=True, sign="=")
+def _own(error: BaseException) -> Failure:
+    """What a step raised by itself, with its task fit to go on."""
+    task = asyncio.current_task()
+    while isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+        task.uncancel()
+    return classify(error)
 
 
 def _failed(failure: Failure) -> Finished:
@@ -345,9 +354,5 @@ def _failed(failure: Failure) -> Finished:
 
 
 def _foretold(verdict: Verdict) -> Finished:
-    return Finished("Success", verdict.reason, changed=True, sign=verdict.sign, diff=verdict.diff)
-
-
-def _was_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+    sign: Sign = verdict.sign if verdict.sign not in ("=", "") else "~"
+    return Finished("Success", verdict.reason, changed=True, sign=sign, diff=verdict.diff)

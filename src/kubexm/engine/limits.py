@@ -7,7 +7,7 @@ looked at again: nothing ready waits while its slots are free.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kubexm.engine.topology import Unit
 from kubexm.plan.policy import Pool
@@ -149,10 +149,13 @@ class Limits:
     def release(self, unit: Unit) -> list[AnyResource]:
         """Give everything back; answers where others wait, who may start now."""
         resources = self._of(unit, unit.slots)
-        for resource in resources:
-            resource.give_back(unit)
         unit.slots = 0
-        return [resource for resource in resources if resource.waits()]
+        return _given_back(unit, resources)
+
+    def release_pools(self, unit: Unit) -> list[AnyResource]:
+        """Give the pools back and keep the rest; answers where others wait."""
+        unit.slots = WITHOUT_POOLS
+        return _given_back(unit, self._pools_of(unit))
 
     def _of(self, unit: Unit, wanted: int) -> list[AnyResource]:
         host = self._hosts.get(unit.host)
@@ -180,3 +183,9 @@ class Limits:
         if (resource := self._pool_slots.get(key)) is None:
             resource = self._pool_slots[key] = Resource(pool.size)
         return resource
+
+
+def _given_back(unit: Unit, resources: Sequence[AnyResource]) -> list[AnyResource]:
+    for resource in resources:
+        resource.give_back(unit)
+    return [resource for resource in resources if resource.waits()]

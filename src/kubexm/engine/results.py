@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
 import msgspec
 
-from kubexm.engine.scheduler import Scheduler
+from kubexm.engine.failures import clipped
+from kubexm.engine.lifecycle import Finished
+from kubexm.engine.losses import Losses
+from kubexm.engine.options import Options
+from kubexm.engine.ports import EngineRuntime
 from kubexm.engine.topology import NodeState, Unit
 from kubexm.engine.undo import UNDO
 from kubexm.plan.result import (
@@ -19,17 +26,37 @@ from kubexm.plan.result import (
 replace = msgspec.structs.replace
 
 
-def node_results(walk: Scheduler) -> dict[str, NodeResult]:
+def host_result(
+    unit: Unit, finished: Finished, runtime: EngineRuntime, options: Options
+) -> HostResult:
+    """What a unit came to, without secrets and not longer than is kept."""
+    limit, redact = options.output_limit, runtime.redact
+    return HostResult(
+        host_name=unit.host,
+        status=finished.status,
+        message=clipped(redact(finished.message), limit) if finished.message else "",
+        stdout=clipped(redact(finished.stdout), limit) if finished.stdout else "",
+        stderr=clipped(redact(finished.stderr), limit) if finished.stderr else "",
+        start_time=datetime.fromtimestamp(unit.started, UTC) if unit.attempt else None,
+        end_time=datetime.fromtimestamp(runtime.now(), UTC),
+        skipped=finished.skipped,
+        # What an earlier run of a unit changed stays changed, whatever came of the next.
+        changed=finished.changed or (unit.result is not None and unit.result.changed),
+        attempts=unit.attempt,
+        failure=finished.failure.failure if finished.failure is not None else None,
+        cause=finished.cause,
+        sign=finished.sign,
+        diff=clipped(redact(finished.diff), limit) if finished.diff else "",
+    )
+
+
+def node_results(states: Mapping[str, NodeState], cancelled: str | None) -> dict[str, NodeResult]:
     """A result for every node that exists, in the order of the graph and its expansions."""
-    return {
-        id: _node_result(state, walk.cancelled)
-        for id, state in walk.topology.states.items()
-        if state.units
-    }
+    return {id: _node_result(state, cancelled) for id, state in states.items() if state.units}
 
 
 def _node_result(state: NodeState, cancelled: str | None) -> NodeResult:
-    hosts = {unit.host: _host_result(unit, cancelled) for unit in state.units.values()}
+    hosts = {unit.host: _result_of(unit, cancelled) for unit in state.units.values()}
     status = node_status(hosts.values(), frozenset(state.tolerated))
     starts = [host.start_time for host in hosts.values() if host.start_time is not None]
     ends = [host.end_time for host in hosts.values() if host.end_time is not None]
@@ -45,7 +72,7 @@ def _node_result(state: NodeState, cancelled: str | None) -> NodeResult:
     )
 
 
-def _host_result(unit: Unit, cancelled: str | None) -> HostResult:
+def _result_of(unit: Unit, cancelled: str | None) -> HostResult:
     if unit.result is not None:
         return unit.result
     if cancelled is not None:
@@ -53,39 +80,64 @@ def _host_result(unit: Unit, cancelled: str | None) -> HostResult:
     return HostResult(unit.host)
 
 
-def run_status(walk: Scheduler, nodes: dict[str, NodeResult]) -> Status:
+def run_status(losses: Losses, cancelled: str | None, nodes: Mapping[str, NodeResult]) -> Status:
     """Failed if anything failed that nobody tolerates or ignores."""
-    if walk.failure is not None:
+    if losses.failure is not None:
         return "Failed"
-    if walk.cancelled is not None and any(node.status == "Cancelled" for node in nodes.values()):
+    if cancelled is not None and any(node.status == "Cancelled" for node in nodes.values()):
         return "Cancelled"
     return "Success"
 
 
+def nothing_to_do(nodes: Mapping[str, NodeResult]) -> str:
+    """What to say of a run that had nothing to do; nothing of any other."""
+    if not nodes:
+        return "nothing to do: the graph is empty"
+    units = [host for node in nodes.values() for host in node.host_results.values()]
+    if all(unit.satisfied for unit in units):
+        return f"nothing to do: all {len(units)} units are as wanted"
+    return ""
+
+
 def with_rollback(
-    result: GraphExecutionResult, walk: Scheduler, back: Scheduler
+    result: GraphExecutionResult,
+    undone: dict[str, NodeResult],
+    losses: Losses,
+    cancelled: str | None,
+    tolerated: Mapping[str, frozenset[str]],
 ) -> GraphExecutionResult:
     """The result of a run that was undone: what is undone is RolledBack."""
-    undone = node_results(back)
-    status = run_status(back, undone)
+    status = run_status(losses, cancelled, undone)
+    missed = _missed(undone) if status == "Success" else ""
+    if missed:
+        status = "Failed"
     rollback = GraphExecutionResult(
         graph_name=f"{result.graph_name} (undo)",
         status=status,
         node_results=undone,
         start_time=min((n.start_time for n in undone.values() if n.start_time), default=None),
         end_time=max((n.end_time for n in undone.values() if n.end_time), default=None),
-        message=str(back.failure) if back.failure is not None else back.cancelled or "",
+        message=str(losses.failure) if losses.failure is not None else missed or cancelled or "",
     )
     nodes = {
-        id: _rolled_back(node, undone, id, frozenset(walk.topology.states[id].tolerated))
+        id: _rolled_back(node, undone, id, tolerated.get(id, frozenset()))
         for id, node in result.node_results.items()
     }
     whole: Status = "RolledBack" if status == "Success" else status
     return replace(result, status=whole, node_results=nodes, rollback=rollback)
 
 
+def _missed(undone: Mapping[str, NodeResult]) -> str:
+    """The first unit that was held back, on a host that could not be reached."""
+    for node in undone.values():
+        for host in node.host_results.values():
+            if host.status == "Skipped" and not host.satisfied:
+                return host.message
+    return ""
+
+
 def _rolled_back(
-    node: NodeResult, undone: dict[str, NodeResult], id: str, tolerated: frozenset[str]
+    node: NodeResult, undone: Mapping[str, NodeResult], id: str, tolerated: frozenset[str]
 ) -> NodeResult:
     hosts = {
         name: replace(host, status="RolledBack")
@@ -97,7 +149,7 @@ def _rolled_back(
     return replace(node, host_results=hosts, status=status, message=node_message(hosts, status))
 
 
-def _taken_back(undone: dict[str, NodeResult], id: str, host: str) -> bool:
+def _taken_back(undone: Mapping[str, NodeResult], id: str, host: str) -> bool:
     """By the undo of the unit itself, or by the compensation of a scope around it."""
     node = undone.get(f"{UNDO}/{id}")
     if node is not None:

@@ -14,9 +14,10 @@ from kubexm.engine.work import Work
 from kubexm.plan.node import ANY_HOST, ExecutionNode, Join
 from kubexm.plan.result import Cause, HostResult
 from kubexm.plan.validation import topological_order
-from kubexm.step.contract import Verdict
 
 PENDING, READY, ACTIVE, FINAL = range(4)
+FREELY, BY_GRACE, NEVER = range(3)
+"""How a unit may be ended: at once, when its grace is over, or not at all."""
 
 
 class Gate:
@@ -38,22 +39,21 @@ class Unit:
     """One node on one host, and how far it has come."""
 
     __slots__ = (
-        "ahead",
         "also",
         "attempt",
         "blocks",
         "cause",
         "children",
         "doubt",
+        "ended",
+        "ends",
         "host",
-        "intended",
         "node",
         "ran",
         "rank",
         "released",
         "result",
         "serial",
-        "shielded",
         "slots",
         "started",
         "state",
@@ -75,13 +75,12 @@ class Unit:
         self.children = 0
         self.attempt = 0
         self.started = 0.0
-        self.ahead: Verdict | None = None  # made before its turn
         self.blocks = False  # its cause holds back all that waits at a barrier behind it
         self.doubt = False  # in a dry run: something before it would change
-        self.intended = False  # an earlier life of the run set out to change its host
         self.ran = False
         self.released = False  # what depends on it has been told
-        self.shielded = False  # may not be ended now
+        self.ends = FREELY
+        self.ended = False  # by the engine: whatever it raises then is no failure of its own
         self.result: HostResult | None = None
         self.task: asyncio.Task[None] | None = None
         self.wake: asyncio.Future[None] | None = None
@@ -112,16 +111,18 @@ class NodeState:
         "started",
         "tolerated",
         "units",
+        "vertex",
         "work",
     )
 
     spec: ExecutionNode  # a join has none
     work: Work
 
-    def __init__(self, id: str, node: ExecutionNode | None, duration: float) -> None:
-        self.id = id
-        if node is not None:
-            self.spec = node
+    def __init__(self, vertex: ExecutionNode | Join, duration: float) -> None:
+        self.id = vertex.id
+        self.vertex = vertex
+        if isinstance(vertex, ExecutionNode):
+            self.spec = vertex
         self.duration = duration
         self.units: dict[str, Unit] = {}
         self.same_host: list[NodeState] = []
@@ -131,7 +132,6 @@ class NodeState:
         self.parent: Unit | None = None
         self.started = False
         self.left = 0
-
 
 
 Holes = dict[str, tuple[list[Unit], set[str]]]
@@ -146,19 +146,28 @@ class Topology:
         self._durations = durations
         self._serial = 0
 
-    def add(self, nodes: Mapping[str, ExecutionNode], joins: Mapping[str, Join]) -> list[NodeState]:
-        """Wire a whole graph, or a fragment that depends on nothing but itself."""
+    def add(
+        self,
+        nodes: Mapping[str, ExecutionNode],
+        joins: Mapping[str, Join],
+        *,
+        beyond: float = 0.0,
+    ) -> list[NodeState]:
+        """Wire a whole graph, or a fragment that depends on nothing but itself.
+
+        `beyond` is the longest path that begins where all of this is done.
+        """
         order, _ = topological_order(nodes, joins)
-        fresh = [self._state(id, nodes.get(id)) for id in order]
-        edges = {id: nodes.get(id) or joins[id] for id in order}
-        _Wiring(self.states, edges, order).connect()
-        _rank(fresh)
+        fresh = [self._state(nodes.get(id) or joins[id]) for id in order]
+        _Wiring(self.states, order).connect()
+        _rank(fresh, beyond)
         return [state for state in fresh if state.units]
 
-    def _state(self, id: str, node: ExecutionNode | None) -> NodeState:
-        state = self.states[id] = NodeState(id, node, self._durations.get(id, 1.0))
-        if node is not None:
-            hosts = (ANY_HOST,) if node.one_of else node.hosts
+    def _state(self, vertex: ExecutionNode | Join) -> NodeState:
+        state = NodeState(vertex, self._durations.get(vertex.id, 1.0))
+        self.states[vertex.id] = state
+        if isinstance(vertex, ExecutionNode):
+            hosts = (ANY_HOST,) if vertex.one_of else vertex.hosts
             serial = self._serial
             state.units = {host: Unit(state, host, serial + at) for at, host in enumerate(hosts)}
             self._serial += len(hosts)
@@ -173,14 +182,8 @@ class _Wiring:
     open from the start (a join without edges), and nobody counts it.
     """
 
-    def __init__(
-        self,
-        states: Mapping[str, NodeState],
-        edges: Mapping[str, ExecutionNode | Join],
-        order: list[str],
-    ) -> None:
+    def __init__(self, states: Mapping[str, NodeState], order: list[str]) -> None:
         self._states = states
-        self._edges = edges
         self._order = order
         self._shared: dict[frozenset[str], Gate] = {}
         self._holes: dict[str, Holes] = {}
@@ -201,7 +204,7 @@ class _Wiring:
         for id in reversed(self._order):
             hosts = self._states[id].units.keys()
             further = asked.get(id)
-            for dependency in self._edges[id].after_same_host:
+            for dependency in self._states[id].vertex.after_same_host:
                 missing = hosts - self._states[dependency].units.keys()
                 if further:
                     missing |= further - self._states[dependency].units.keys()
@@ -215,8 +218,8 @@ class _Wiring:
         A unit that is final implies that its dependencies are, so waiting for the whole gate of
         a node before is the same as waiting for its units on the missing hosts.
         """
-        state, vertex = self._states[id], self._edges[id]
-        gate = state.gate
+        state = self._states[id]
+        vertex, gate = state.vertex, state.gate
         gate.waiting = len(state.units)
         for dependency in dict.fromkeys(vertex.after_same_host):
             before = self._states[dependency]
@@ -244,10 +247,10 @@ class _Wiring:
         return gate
 
     def _barrier(self, id: str) -> None:
-        state, vertex = self._states[id], self._edges[id]
-        if not vertex.after or not state.units:
+        state = self._states[id]
+        if not state.vertex.after or not state.units:
             return
-        gate = self._gate(vertex.after)
+        gate = self._gate(state.vertex.after)
         if not gate.waiting:
             return
         gate.nodes.append(state)
@@ -258,7 +261,7 @@ class _Wiring:
         state = self._states[id]
         if not state.units:
             return
-        for dependency in dict.fromkeys(self._edges[id].after_same_host):
+        for dependency in dict.fromkeys(state.vertex.after_same_host):
             before = self._states[dependency]
             if before.units:
                 before.same_host.append(state)
@@ -280,7 +283,7 @@ class _Wiring:
 
     def _beyond(self, id: str, host: str) -> tuple[list[Unit], set[str]]:
         """What a node that is not on this host would have waited for there."""
-        vertex = self._edges[id]
+        vertex = self._states[id].vertex
         units: dict[int, Unit] = {}
         barriers = set(vertex.after)
         for dependency in vertex.after_same_host:
@@ -294,10 +297,10 @@ class _Wiring:
         return list(units.values()), barriers
 
 
-def _rank(states: list[NodeState]) -> None:
+def _rank(states: list[NodeState], beyond: float) -> None:
     """The longest remaining path of every unit, by the learned or assumed durations."""
     for state in reversed(states):
-        after = _gate_rank(state.gate)
+        after = max(_gate_rank(state.gate), beyond)
         for host, unit in state.units.items():
             rank = after
             for follower in state.same_host:
@@ -311,7 +314,7 @@ def _rank(states: list[NodeState]) -> None:
 def _gate_rank(gate: Gate) -> float:
     rank = max((unit.rank for unit in gate.units), default=0.0)
     for state in gate.nodes:
-        rank = max(rank, max(unit.rank for unit in state.units.values()))
+        rank = max(rank, *(unit.rank for unit in state.units.values()))
     for further in gate.gates:
         rank = max(rank, further.rank if further.rank >= 0 else _gate_rank(further))
     gate.rank = rank

@@ -2,53 +2,121 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal
 
 from kubexm.engine.topology import NodeState, Unit
-from kubexm.plan.node import ExecutionNode, Hook
+from kubexm.plan.node import ANY_HOST, ExecutionNode, Hook, Join
 from kubexm.plan.result import Cause, HostResult
 from kubexm.plan.validation import inside
 
-Answer = Literal["run", "not-asked", "not-entered"]
+Answer = Literal["is due", "succeeded", "failed", "was not entered"]
+"""A hook is due, or why it is not."""
+States = Mapping[str, NodeState]
 
 
 class Scopes:
     """The nodes of every scope that has hooks; hooks themselves never count."""
 
-    def __init__(self) -> None:
+    def __init__(self, states: States, is_lost: Callable[[str], bool]) -> None:
+        self._states = states
+        self._is_lost = is_lost
         self._bodies: dict[str, list[NodeState]] = {}
 
     def register(self, states: Iterable[NodeState]) -> None:
         """Take these nodes into the scopes they lie in."""
-        states = list(states)
-        for state in states:
-            if state.spec.hook is not None and state.spec.hook.moment != "pre":
-                self._bodies.setdefault(state.spec.hook.scope, [])
-        for scope, body in self._bodies.items():
-            body.extend(
-                state for state in states if state.spec.hook is None and inside(state.id, scope)
-            )
+        fresh = list(states)
+        for state in fresh:
+            if (hook := state.spec.hook) is not None and hook.moment != "pre":
+                self._bodies.setdefault(hook.scope, [])
+        if self._bodies:
+            for state in fresh:
+                if state.spec.hook is None:
+                    self._join_bodies(state)
 
-    def answer(self, unit: Unit, hook: Hook, quarantined: Mapping[str, object]) -> Answer:
+    def _join_bodies(self, state: NodeState) -> None:
+        for scope in _scopes_around(state.id):
+            if (body := self._bodies.get(scope)) is not None:
+                body.append(state)
+
+    def answer(self, unit: Unit, hook: Hook) -> Answer:
         """Whether this hook is due, now that everything before it is final."""
-        results = list(self._results(hook, unit.host, quarantined))
+        results = list(self._results(hook, unit.host))
         if not any(_started(result) for _, result in results):
-            return "not-entered"
-        success = all(_good(state, result) for state, result in results)
+            return "was not entered"
         if hook.moment == "always":
-            return "run"
-        return "run" if success == (hook.moment == "post") else "not-asked"
+            return "is due"
+        failed = not all(
+            _good(state, result) or self._follows_hook(result) for state, result in results
+        )
+        if hook.moment == "on-failure":
+            return "is due" if failed else "succeeded"
+        return "failed" if failed else "is due"
 
-    def _results(
-        self, hook: Hook, host: str, quarantined: Mapping[str, object]
-    ) -> Iterator[tuple[NodeState, HostResult]]:
+    def _results(self, hook: Hook, host: str) -> Iterator[tuple[NodeState, HostResult]]:
         for state in self._bodies.get(hook.scope, ()):
-            for name, unit in state.units.items():
-                if not hook.barrier and not state.spec.one_of and name != host:
-                    continue
-                if unit.result is not None and unit.host not in quarantined:
+            for unit in state.units.values() if hook.barrier else _of_host(state, host):
+                if unit.result is not None and not self._is_lost(unit.host):
                     yield state, unit.result
+
+    def _follows_hook(self, result: HostResult) -> bool:
+        """Held back by the failure of a hook, which triggers no other hook."""
+        state = self._states.get(result.cause.node) if result.cause is not None else None
+        return state is not None and state.spec.hook is not None
+
+    def own_failure(self, unit: Unit, hook: Hook) -> Cause | None:
+        """The failure of an earlier node of the same hook, which holds this one back."""
+        root = _root(unit.node.id, hook)
+        for other in self._before(unit.node.vertex, unit.host, root):
+            result = other.result
+            if result is not None and not _good(other.node, result):
+                failure = result.failure or "failed"
+                return result.cause or Cause(other.node.id, other.host, result.message, failure)
+        return None
+
+    def _before(self, vertex: ExecutionNode | Join, host: str, root: str) -> Iterator[Unit]:
+        """The units of the same hook that this one waited for, through joins and holes."""
+        for id in vertex.after:
+            if inside(id, root):
+                units = self._everywhere(self._states[id], root)
+                yield from (unit for unit in units if self._counts_at_barrier(unit))
+        for id in vertex.after_same_host:
+            if inside(id, root):
+                state = self._states[id]
+                here = state.units.get(host)
+                yield from (here,) if here is not None else self._before(state.vertex, host, root)
+
+    def _counts_at_barrier(self, unit: Unit) -> bool:
+        if unit.result is not None and unit.result.failure is not None:
+            return unit.host not in unit.node.tolerated
+        return unit.node.spec.one_of or not self._is_lost(unit.host)
+
+    def _everywhere(self, state: NodeState, root: str) -> Iterator[Unit]:
+        yield from state.units.values()
+        if not state.units:
+            for id in (*state.vertex.after, *state.vertex.after_same_host):
+                if inside(id, root):
+                    yield from self._everywhere(self._states[id], root)
+
+
+def _scopes_around(id: str) -> Iterator[str]:
+    yield id
+    while "/" in id:
+        id = id.rpartition("/")[0]
+        yield id
+
+
+def _of_host(state: NodeState, host: str) -> Iterable[Unit]:
+    """What happened for a host: on it, for all hosts at once, or elsewhere by its expander."""
+    if (unit := state.units.get(host) or state.units.get(ANY_HOST)) is not None:
+        return (unit,)
+    return state.units.values() if f"/@{host}/" in state.id else ()
+
+
+def _root(id: str, hook: Hook) -> str:
+    """The path that all nodes of this one hook lie under."""
+    start = len(hook.scope) + 1
+    return f"{hook.scope}/{id[start:].split('/', 1)[0]}"
 
 
 def _started(result: HostResult) -> bool:
@@ -57,34 +125,3 @@ def _started(result: HostResult) -> bool:
 
 def _good(state: NodeState, result: HostResult) -> bool:
     return result.satisfied or result.status == "Success" or state.spec.ignore_errors
-
-
-def own_failure(
-    unit: Unit, hook: Hook, states: Mapping[str, NodeState], quarantined: Mapping[str, object]
-) -> Cause | None:
-    """The failure of an earlier node of the same hook, which holds this one back."""
-    node = unit.node.spec
-    same_host = [states[id].units.get(unit.host) for id in node.after_same_host]
-    barred = [other for id in node.after for other in states[id].units.values()]
-    counted = [other for other in barred if _counts_at_barrier(other, quarantined)]
-    for other in (*same_host, *counted):
-        if other is None or other.result is None or not _same(other.node.spec, node, hook):
-            continue
-        if not _good(other.node, other.result):
-            result = other.result
-            return result.cause or Cause(other.node.id, other.host, result.message)
-    return None
-
-
-def _counts_at_barrier(unit: Unit, quarantined: Mapping[str, object]) -> bool:
-    if unit.result is not None and unit.result.failure is not None:
-        return unit.host not in unit.node.tolerated
-    return unit.host not in quarantined
-
-
-def _same(other: ExecutionNode, node: ExecutionNode, hook: Hook) -> bool:
-    """A failed post hook fails its scope for the next; other moments don't hear of each other."""
-    if other.hook != hook or hook.moment == "post":
-        return other.hook == hook
-    first = len(hook.scope) + 1
-    return other.id[first:].partition("/")[0] == node.id[first:].partition("/")[0]

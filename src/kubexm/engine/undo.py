@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from kubexm.engine.expansion import Grown
 from kubexm.plan.fragment import replace
 from kubexm.plan.graph import ExecutionGraph, build
 from kubexm.plan.node import Compensation, ExecutionNode, Join, StepSpec
+from kubexm.plan.policy import NO_HOST, Tolerance
 from kubexm.plan.records import RunState, Unit
 from kubexm.plan.validation import inside
 
 UNDO = "@undo"
 """First segment of every path in an undo graph."""
+NOT_EVEN_UNREACHABLE = Tolerance(unreachable=NO_HOST)
+"""What is not undone has to be told, whatever the reason."""
 
 
 def undo_graph(
-    graph: ExecutionGraph, changed: Mapping[str, tuple[str, ...]]
+    graph: ExecutionGraph, grown: Grown, changed: Mapping[str, tuple[str, ...]]
 ) -> ExecutionGraph | None:
     """A graph that undoes these hosts of these nodes; None if there is nothing to undo.
 
@@ -25,12 +29,12 @@ def undo_graph(
     """
     if not any(changed.values()):
         return None
-    plan = _Reversed(graph, changed)
+    plan = _Reversed(grown, changed)
     return build(
         f"{graph.name} (undo)",
         plan.nodes(),
         joins=plan.joins(),
-        hosts=graph.hosts,
+        hosts=plan.hosts(graph.hosts),
         pools=graph.pools,
     )
 
@@ -43,28 +47,30 @@ def is_undo(node: str) -> bool:
 def rolled_back(state: RunState) -> frozenset[Unit]:
     """The units that an earlier life of this run has taken back, one by one or as a scope."""
     undone: set[tuple[str, str]] = set()
-    scopes: set[str] = set()
+    scopes: dict[str, bool] = {}
     for (node, _), done in state.done.items():
-        if is_undo(node) and done.result.status == "Success":
-            path = node.removeprefix(f"{UNDO}/")
-            scope, compensated, _ = path.partition("/@compensate/")
-            if compensated:
-                scopes.add(scope)
-            else:
-                undone.add((path, done.result.host_name))
+        if not is_undo(node):
+            continue
+        path = node.removeprefix(f"{UNDO}/")
+        well = done.result.status == "Success" or done.result.satisfied
+        scope, compensated, _ = path.partition("/@compensate/")
+        if compensated:
+            scopes[scope] = scopes.get(scope, True) and well
+        elif well:
+            undone.add((path, done.result.host_name))
     return frozenset(
         unit
         for unit, done in state.done.items()
         if done.result.changed
         and (
             (unit[0], done.result.host_name) in undone
-            or any(inside(unit[0], scope) for scope in scopes)
+            or any(well and inside(unit[0], scope) for scope, well in scopes.items())
         )
     )
 
 
 class _Reversed:
-    def __init__(self, graph: ExecutionGraph, changed: Mapping[str, tuple[str, ...]]) -> None:
+    def __init__(self, graph: Grown, changed: Mapping[str, tuple[str, ...]]) -> None:
         self._graph = graph
         self._changed = changed
         self._compensated = self._due()
@@ -102,6 +108,11 @@ class _Reversed:
                 waited = _exit(follower) if follower is not None else _undo(vertex.id)
                 chosen.setdefault(waits, []).append(waited)
 
+    def hosts(self, known: tuple[str, ...]) -> tuple[str, ...]:
+        """Those of the graph, and where an expander's fragment went besides."""
+        more = [host for node in self._graph.nodes.values() for host in node.hosts]
+        return tuple(dict.fromkeys((*known, *more)))
+
     def nodes(self) -> Iterable[ExecutionNode]:
         for id, node in self._graph.nodes.items():
             hosts = self._changed.get(id, ())
@@ -116,6 +127,7 @@ class _Reversed:
                     retry=node.retry,
                     limits=node.limits,
                     timeout=node.timeout,
+                    tolerance=NOT_EVEN_UNREACHABLE,
                 )
         for scope, item in self._compensated.items():
             yield from self._compensation(scope, item)
@@ -127,7 +139,7 @@ class _Reversed:
             yield replace(moved, after=(_entry(scope),)) if entry else moved
 
     def joins(self) -> Iterable[Join]:
-        for id in self._graph.nodes.keys() | self._graph.joins.keys():
+        for id in (*self._graph.nodes, *self._graph.joins):
             if self._scope(id) is None and not self._changed.get(id):
                 yield Join(
                     _undo(id),
@@ -164,7 +176,7 @@ def _moved(node: ExecutionNode) -> ExecutionNode:
     return replace(
         node,
         id=_undo(node.id),
-        step=_bare(node.step),
+        tolerance=node.tolerance or NOT_EVEN_UNREACHABLE,
         after=_all_undo(node.after),
         after_same_host=_all_undo(node.after_same_host),
         hook=None,
@@ -173,4 +185,4 @@ def _moved(node: ExecutionNode) -> ExecutionNode:
 
 def _bare(step: StepSpec) -> StepSpec:
     # Its values were left by the run that is undone, not by anything in this graph.
-    return StepSpec(step.kind, step.params)
+    return StepSpec(step.kind, step.params, references=step.references)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from kubexm.engine.ports import Load, Loaded
 from kubexm.plan.node import ExecutionNode, StepSpec
@@ -14,12 +13,24 @@ from kubexm.step.contract import Expander, Minter, NotYet, Outcome, Reader, Step
 class Work:
     """A loaded step and what the engine has to know of it."""
 
-    __slots__ = ("always_runs", "changes", "conditional", "expands", "loaded", "minted", "needs")
+    __slots__ = (
+        "always_runs",
+        "changes",
+        "conditional",
+        "demands",
+        "expands",
+        "loaded",
+        "minted",
+        "needs",
+    )
 
-    def __init__(self, node: ExecutionNode, loaded: Loaded, needs: tuple[str, ...]) -> None:
+    def __init__(
+        self, node: ExecutionNode, loaded: Loaded, needs: tuple[str, ...], *, undoes: bool = False
+    ) -> None:
         cls = loaded.cls
         self.loaded = loaded
         self.needs = needs
+        self.demands = () if undoes else needs  # an undo takes the values as they are
         self.conditional = node.when is not None
         self.minted = issubclass(cls, Minter)
         self.expands = issubclass(cls, Expander)
@@ -90,9 +101,8 @@ def backward(
 
     def work(node: ExecutionNode) -> Work:
         source = origin(node.id)
-        loaded: Any = load(source)
         if undoes(node.id):
-            loaded = _UndoneLoaded(loaded)
-        return Work(node, loaded, source.step.needs)
+            return Work(node, _UndoneLoaded(load(source)), source.step.needs, undoes=True)
+        return Work(node, load(source), source.step.needs)
 
     return work

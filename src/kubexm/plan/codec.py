@@ -70,6 +70,7 @@ class WireNode(Wire, frozen=True):
     params: dict[str, Any] = {}
     needs: tuple[str, ...] = ()
     provides: tuple[Key, ...] = ()
+    references: bool = False
     one_of: bool = False
     retry_policy: RetryPolicy = NO_RETRY
     resource_constraints: ResourceConstraints = NO_LIMITS
@@ -201,6 +202,7 @@ def _wire_node(node: ExecutionNode) -> WireNode:
         params=node.step.params,
         needs=node.step.needs,
         provides=tuple(map(_exact, node.step.provides)),
+        references=node.step.references,
         one_of=node.one_of,
         retry_policy=_exact(node.retry, NO_RETRY),
         resource_constraints=_exact(node.limits, NO_LIMITS),
@@ -272,7 +274,9 @@ class _Reader:
         return ExecutionNode(
             id=wire.id,
             name=wire.name,
-            step=StepSpec(kind, wire.params, self._shared(wire.needs), wire.provides),
+            step=StepSpec(
+                kind, wire.params, self._shared(wire.needs), wire.provides, wire.references
+            ),
             hosts=self._shared(wire.hosts),
             one_of=wire.one_of,
             after=self._edges(wire.dependencies, "all"),

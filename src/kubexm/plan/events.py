@@ -53,9 +53,12 @@ class UnitRetried(Event, frozen=True):
 
 
 class UnitFinished(Event, frozen=True):
+    """A unit is final; `replayed` if it was already, in an earlier life of the run."""
+
     node: str
     host: str
     result: HostResult
+    replayed: bool = False
 
 
 class HostQuarantined(Event, frozen=True):

@@ -27,12 +27,17 @@ class Key(
 
 
 class StepSpec(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A step as it is stored: its kind, its parameters, the values it takes and gives."""
+    """A step as it is stored: its kind, its parameters, the values it takes and gives.
+
+    With `references`, a `${…}` in the parameters stands for something that each unit resolves;
+    without, it is text like any other.
+    """
 
     kind: str
     params: dict[str, Any] = {}
     needs: tuple[str, ...] = ()
     provides: tuple[Key, ...] = ()
+    references: bool = False
 
 
 class Hook(

@@ -136,7 +136,7 @@ class _Picture:
             if (id(some), after) in seen:
                 continue
             seen.add((id(some), after))
-            for edge in some:
+            for edge in sorted(some):
                 self._flow(self._box_of[edge.before], after, edge.barrier)
 
     def _flow(self, source: Box, target: Box, barrier: bool) -> None:

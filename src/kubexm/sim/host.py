@@ -50,6 +50,7 @@ class SimHost:
         settings: WorldSettings,
         machine: Machine,
         neighbour: Callable[[str], SimHost | None],
+        permit: Callable[[], None],
     ) -> None:
         self.name = state.name
         self.machine = machine
@@ -59,6 +60,7 @@ class SimHost:
         self._files = Filesystem(state, blobs)
         self._settings = settings
         self._neighbour = neighbour
+        self._permit = permit
         self._gone_until = 0.0
         self._scripts = _in_turn(_concerning(self.name, settings.scripts))
         self._faults = _concerning(self.name, settings.faults)
@@ -198,6 +200,7 @@ class SimHost:
 
     def answer(self, command: Command, script: Script | None, *, full: bool) -> Completed:
         """Carry out a command; what it changes is on disk afterwards."""
+        self._permit()
         shell = self._shell(command)
         self._files.full = full
         try:
@@ -210,6 +213,7 @@ class SimHost:
 
     def transfer(self, work: Callable[[Filesystem], R], *, full: bool) -> R:
         """Read or write a file; what changes is on disk afterwards."""
+        self._permit()
         self._files.full = full
         try:
             return work(self._files)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 import msgspec
 
 from kubexm.errors import InvalidInput, UnsupportedFormat
+from kubexm.sim.claim import Claim
 from kubexm.sim.connector import SimConnector
 from kubexm.sim.delivered import Delivered, shared_cells
 from kubexm.sim.filesystem import Blobs
@@ -32,6 +34,7 @@ class World:
         self._journals = Journals(path / "hosts")
         self._blobs = Blobs(path / "blobs")
         self._hosts: dict[str, SimHost] = {}
+        self._claim: Claim | None = None
         kinds = ("", *settings.machines)
         self._shared = {kind: shared_cells(self._machine(kind)) for kind in kinds}
 
@@ -48,7 +51,7 @@ class World:
         for part in ("hosts", "blobs"):
             (path / part).mkdir(parents=True, exist_ok=True)
         data = msgspec.json.encode({"format": _FORMAT, "settings": settings})
-        temporary = document.with_suffix(".new")
+        temporary = document.with_suffix(f".{os.getpid()}")
         temporary.write_bytes(msgspec.json.format(data, indent=2) + b"\n")
         temporary.replace(document)
         return cls(path, settings)
@@ -72,6 +75,15 @@ class World:
         """A new connection to a host."""
         return SimConnector(self.host(host))
 
+    def claim(self, name: str, token: int) -> None:
+        """Act for a run; as soon as one of that name has a greater token, no host obeys any more.
+
+        A process that was frozen would else carry out what it had begun, on hosts that another
+        one has gone on with.
+        """
+        self._claim = Claim(self.path / "tokens", name, token)
+        self._claim.take()
+
     def snapshot(self) -> dict[str, dict[str, object]]:
         """All that is not as it was delivered, by host: equal worlds have equal snapshots."""
         found = {name: self.host(name).difference() for name in self._journals.names()}
@@ -89,7 +101,12 @@ class World:
         kind = next((glob for glob in self.settings.machines if fnmatchcase(name, glob)), "")
         base = Delivered(self.settings.seed, name, self._shared[kind])
         state = HostState(name, base, self._journals)
-        return SimHost(state, self._blobs, self.settings, self._machine(kind), self._neighbour)
+        machine = self._machine(kind)
+        return SimHost(state, self._blobs, self.settings, machine, self._neighbour, self._permit)
+
+    def _permit(self) -> None:
+        if self._claim is not None:
+            self._claim.require()
 
     def _machine(self, kind: str) -> Machine:
         return self.settings.machines.get(kind, self.settings.machine)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kubexm.spec import references
+from kubexm.spec.source import DataPath
 
 KIND = "assert"
 THAT = "that"
@@ -33,3 +34,8 @@ def turned(
     refused = f"not ({expression})"
     condition = f"({when}) and {refused}" if when else refused
     return {**params, THAT: False}, condition
+
+
+def place(kind: str, path: DataPath) -> DataPath:
+    """Where the condition of a step is written."""
+    return (*path, KIND, THAT) if kind == KIND else (*path, "when")

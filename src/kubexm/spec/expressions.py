@@ -73,7 +73,7 @@ def compile_expression(text: str, *, has_item: bool = False) -> Expression:
     """The expression in a text; `BadExpression` if it is none."""
     body = _parsed(text)
     compiler = _Compiler(has_item)
-    evaluate = compiler.visit(body, 0)
+    evaluate = compiler.visit(body)
     return Expression(text, tuple(compiler.references), tuple(compiler.certain), evaluate)
 
 
@@ -99,9 +99,19 @@ def _parsed(text: str) -> ast.expr:
         raise BadExpression(f"not an expression: {error.msg}", _ALLOWED) from error
     except (ValueError, MemoryError, RecursionError) as error:
         raise BadExpression("an expression that is nested too deep", "make it simpler") from error
-    if sum(1 for _ in ast.walk(body)) > MAX_NODES:
-        raise BadExpression(f"an expression of more than {MAX_NODES} parts", "make it simpler")
+    _check_size(body)
     return body
+
+
+def _check_size(body: ast.expr) -> None:
+    """Bounded here, so that whatever walks the tree later may be recursive."""
+    waiting: list[tuple[ast.AST, int]] = [(body, 1)]
+    for number, (node, depth) in enumerate(waiting, 1):
+        if depth > MAX_DEPTH:
+            raise BadExpression("an expression that is nested too deep", "make it simpler")
+        if number > MAX_NODES:
+            raise BadExpression(f"an expression of more than {MAX_NODES} parts", "make it simpler")
+        waiting.extend((child, depth + 1) for child in ast.iter_child_nodes(node))
 
 
 class _Compiler:
@@ -112,50 +122,48 @@ class _Compiler:
         self.references: list[Reference] = []
         self.certain: list[Reference] = []
 
-    def visit(self, node: ast.expr, depth: int) -> Evaluate:
-        if depth > MAX_DEPTH:
-            raise BadExpression("an expression that is nested too deep", "make it simpler")
+    def visit(self, node: ast.expr) -> Evaluate:
         match node:
             case ast.Constant(value=str() | int() | float() | None):
                 return _constant(node.value)
             case ast.Name(id=name) if name in _CONSTANTS:
                 return _constant(_CONSTANTS[name])
             case ast.Name() | ast.Attribute() | ast.Subscript():
-                return self._read(node, depth)
+                return self._read(node)
             case ast.Compare():
-                return self._compare(node, depth)
+                return self._compare(node)
             case ast.Call():
-                return self._call(node, depth)
-        return self._combine(node, depth)
+                return self._call(node)
+        return self._combine(node)
 
-    def _combine(self, node: ast.expr, depth: int) -> Evaluate:
+    def _combine(self, node: ast.expr) -> Evaluate:
         match node:
             case ast.List(elts=elements) | ast.Tuple(elts=elements):
-                return self._list(elements, depth)
+                return self._list(elements)
             case ast.BoolOp(op=op, values=values):
-                return self._logic(op, values, depth)
+                return self._logic(op, values)
             case ast.UnaryOp(op=ast.Not() | ast.USub()):
-                return self._unary(node, depth)
+                return self._unary(node)
         raise BadExpression(f"`{ast.unparse(node)}` is not allowed here", _ALLOWED)
 
-    def _list(self, elements: list[ast.expr], depth: int) -> Evaluate:
-        parts = [self.visit(element, depth + 1) for element in elements]
+    def _list(self, elements: list[ast.expr]) -> Evaluate:
+        parts = [self.visit(element) for element in elements]
         return lambda scope: [part(scope) for part in parts]
 
-    def _logic(self, op: ast.boolop, values: list[ast.expr], depth: int) -> Evaluate:
-        parts = [(self.visit(value, depth + 1), ast.unparse(value)) for value in values]
+    def _logic(self, op: ast.boolop, values: list[ast.expr]) -> Evaluate:
+        parts = [(self.visit(value), ast.unparse(value)) for value in values]
         if isinstance(op, ast.And):
             return lambda scope: all(_truth(part(scope), text) for part, text in parts)
         return lambda scope: any(_truth(part(scope), text) for part, text in parts)
 
-    def _unary(self, node: ast.UnaryOp, depth: int) -> Evaluate:
-        operand, text = self.visit(node.operand, depth + 1), ast.unparse(node.operand)
+    def _unary(self, node: ast.UnaryOp) -> Evaluate:
+        operand, text = self.visit(node.operand), ast.unparse(node.operand)
         if isinstance(node.op, ast.Not):
             return lambda scope: not _truth(operand(scope), text)
         return lambda scope: _negative(operand(scope), text)
 
-    def _compare(self, node: ast.Compare, depth: int) -> Evaluate:
-        operands = [self.visit(part, depth + 1) for part in (node.left, *node.comparators)]
+    def _compare(self, node: ast.Compare) -> Evaluate:
+        operands = [self.visit(part) for part in (node.left, *node.comparators)]
         for op in node.ops:
             if type(op) not in _COMPARISONS:
                 raise BadExpression(f"`{ast.unparse(node)}` compares with `is`", "write `==`")
@@ -168,24 +176,22 @@ class _Compiler:
 
         return evaluate
 
-    def _call(self, node: ast.Call, depth: int) -> Evaluate:
+    def _call(self, node: ast.Call) -> Evaluate:
         arguments = node.args
         match node.func:
             case _ if node.keywords:
                 pass
             case ast.Name(id="defined") if len(arguments) == 1:
-                return self._defined(arguments[0], depth)
+                return self._defined(arguments[0])
             case ast.Name(id="len") if len(arguments) == 1:
-                operand, text = self.visit(arguments[0], depth + 1), ast.unparse(arguments[0])
+                operand, text = self.visit(arguments[0]), ast.unparse(arguments[0])
                 return lambda scope: _length(operand(scope), text)
             case ast.Attribute(value=subject, attr=name) if _ARGUMENTS.get(name) == len(arguments):
-                return self._method(subject, name, arguments, depth)
+                return self._method(subject, name, arguments)
         raise BadExpression(f"`{ast.unparse(node)}` can't be called here", _ALLOWED)
 
-    def _method(
-        self, subject: ast.expr, name: str, arguments: list[ast.expr], depth: int
-    ) -> Evaluate:
-        parts = [self.visit(part, depth + 1) for part in (subject, *arguments)]
+    def _method(self, subject: ast.expr, name: str, arguments: list[ast.expr]) -> Evaluate:
+        parts = [self.visit(part) for part in (subject, *arguments)]
 
         def evaluate(scope: Scope) -> Any:
             values = [part(scope) for part in parts]
@@ -196,9 +202,9 @@ class _Compiler:
 
         return evaluate
 
-    def _defined(self, argument: ast.expr, depth: int) -> Evaluate:
+    def _defined(self, argument: ast.expr) -> Evaluate:
         known = len(self.certain)
-        operand = self.visit(argument, depth + 1)
+        operand = self.visit(argument)
         del self.certain[known:]
 
         def evaluate(scope: Scope) -> bool:
@@ -210,7 +216,7 @@ class _Compiler:
 
         return evaluate
 
-    def _read(self, node: ast.expr, depth: int) -> Evaluate:
+    def _read(self, node: ast.expr) -> Evaluate:
         names, indexes, root = _chain(node)
         if root is None:
             raise BadExpression(f"`{ast.unparse(node)}` is not allowed here", _ALLOWED)
@@ -218,7 +224,7 @@ class _Compiler:
         reference = Reference(root, tuple(names))
         self.references.append(reference)
         self.certain.append(reference)
-        rest = [self.visit(index, depth + 1) for index in indexes]
+        rest = [self.visit(index) for index in indexes]
         return lambda scope: _found(reference, [index(scope) for index in rest], scope)
 
     def _check_root(self, root: str, named: bool) -> None:

@@ -26,7 +26,9 @@ class LoadedNode:
         self._condition = _condition(node)
         self.cls: type[Step] = registry.find(self._kind)
         self.static: Step | None = None
-        if not any(True for _ in references.scan(self._params)):
+        if not node.step.references:
+            self.static = registry.load(self._kind, self._params)
+        elif not any(True for _ in references.scan(self._params)):
             # Nothing to resolve, but perhaps an escape to take back.
             params = references.resolved(self._params, lambda reference: None)
             self.static = registry.load(self._kind, params)

@@ -37,7 +37,6 @@ from kubexm.spec.fields import (
 )
 from kubexm.step import registry
 
-API_VERSION = "kubexm.io/v1alpha1"
 # No file can hold a zero byte, so these keys are ours alone.
 KIND_KEY = "\0kind"
 PARAMS_KEY = "\0params"
@@ -48,9 +47,7 @@ Link = Literal["per-host", "barrier", "parallel"]
 class Model(BaseModel):
     """Frozen; unknown keys are refused; keys are written in camelCase."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, ser_json_inf_nan="constants"
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel)
 
 
 class RetrySpec(Model):

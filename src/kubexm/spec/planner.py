@@ -26,7 +26,7 @@ from kubexm.plan import (
 )
 from kubexm.plan.scope import Moment
 from kubexm.sim.settings import WorldSettings
-from kubexm.spec import inventory, linking, problems
+from kubexm.spec import inventory, linking, problems, references
 from kubexm.spec.fields import Finding
 from kubexm.spec.files import ExternalFiles
 from kubexm.spec.inventory import InventoryHost
@@ -44,6 +44,7 @@ from kubexm.spec.model import (
 )
 from kubexm.spec.overrides import Override
 from kubexm.spec.pipeline import Pipeline
+from kubexm.spec.references import Reference
 from kubexm.spec.settings import Settings, constraints
 from kubexm.spec.source import DataPath
 from kubexm.spec.steps import PlannedStep, StepPlanner
@@ -128,10 +129,12 @@ class _Planner:
             raise InvalidPipeline(f"`{self._document.file}` can't be planned", problems=found)
 
     def _unknown_overrides(self) -> Iterator[Problem]:
-        known = {*self._body.vars, *(name for host in self._body.hosts for name in host.vars)}
+        written = [self._body.vars, *(host.vars for host in self._body.hosts)]
+        known = {name for variables in written for name in variables}
+        named = {ref.path[0] for _, ref in references.scan(written) if isinstance(ref, Reference)}
         for override in self._overrides:
             name = override.path[0]
-            if name not in known | self._steps.variables:
+            if name not in known | named | self._steps.variables:
                 message = f"the pipeline has no variable `{name}`"
                 yield Problem(message, str(override), did_you_mean(name, known))
 

@@ -23,7 +23,7 @@ _WANTED = {
     "string_type": ("text", "put it in quotes"),
     "int_type": ("a whole number", "write a number, without quotes"),
     "float_type": ("a number", "write a number, without quotes"),
-    "bool_type": ("`true` or `false`", "write it without quotes"),
+    "bool_type": ("`true` or `false`", "write one of them, without quotes"),
     "dict_type": ("a mapping", "write `key: value` pairs"),
     "model_type": ("a mapping", "write `key: value` pairs"),
     "list_type": ("a list", "write `[a, b]`, or one `- entry` per line"),

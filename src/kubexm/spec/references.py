@@ -18,7 +18,6 @@ from kubexm.spec.source import DataPath
 
 ROOTS = ("vars", "facts", "values", "host", "item")
 MAX_TEXT = 16 * 1024 * 1024
-HOST_FIELDS = ("address", "labels", "name", "roles")
 
 _TOKEN = re.compile(r"\$\$\{|\$\{([^{}]*)\}|\$\{")
 _WHOLE = re.compile(r"\$\{[^{}]*\}")

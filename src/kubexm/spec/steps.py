@@ -76,14 +76,14 @@ class StepPlanner:
         if step.for_each is None:
             yield from self._one(step, path, step.name, params, when)
             return
-        named = (found for _, found in references.scan(step.for_each))
-        self.variables.update(item.path[0] for item in named if isinstance(item, Reference))
+        self.variables.update(reference.path[0] for _, reference in _named(step.for_each, path))
         items = self._items(step, path)
         for label, item in zip(_labels(items), items, strict=True):
             try:
                 condition = when and expressions.with_item(when, item)
             except BadExpression as error:
-                self.findings.append(Finding((*path, "when"), str(error), error.hint))
+                place = conditions.place(step.kind, path)
+                self.findings.append(Finding(place, str(error), error.hint))
                 continue
             missing = list(_missing_items(params, (*path, step.kind), item))
             self.findings.extend(missing)
@@ -123,27 +123,23 @@ class StepPlanner:
             self.findings.append(Finding((*inside, SOURCE), str(error), error.hint))
             return
         except BadExpression as error:
-            self.findings.append(Finding((*path, "when"), str(error), error.hint))
+            place = conditions.place(step.kind, path)
+            self.findings.append(Finding(place, str(error), error.hint))
             return
-        named = tuple(
-            (place, reference)
-            for place, reference in references.scan(params, inside)
-            if isinstance(reference, Reference)
-        )
-        fields = parameters.as_fields(step.kind, params)
-        self.digests[f"step:{step.kind}"] = registry.digest(step.kind)
-        self.digests.update(templating.digests(step.kind, fields))
-        asked = [
-            *(reference for _, reference in named),
-            *(condition.references if condition else ()),
-        ]
+        named = tuple(_named(params, inside))
+        asked = [reference for _, reference in named]
+        asked.extend(condition.references if condition else ())
         self.variables.update(reference.path[0] for reference in asked if reference.root == "vars")
-        spec = self._spec(step.kind, fields, asked, inside)
-        yield PlannedStep(label, spec, path, condition, named)
+        fields = parameters.as_fields(step.kind, params)
+        yield PlannedStep(
+            label, self._spec(step.kind, fields, asked, inside), path, condition, named
+        )
 
     def _spec(
         self, kind: str, fields: dict[str, Any], asked: Sequence[Reference], place: DataPath
     ) -> StepSpec:
+        self.digests[f"step:{kind}"] = registry.digest(kind)
+        self.digests.update(templating.digests(kind, fields))
         cls = registry.find(kind)
         needs: tuple[str, ...] = ()
         provides: tuple[Key, ...] = ()
@@ -156,7 +152,8 @@ class StepPlanner:
             self.findings.append(Finding(place, message, hint))
             provides = ()
         values = [reference.path[0] for reference in asked if reference.root == "values"]
-        return StepSpec(kind, fields, tuple(dict.fromkeys((*needs, *values))), provides)
+        needed = tuple(dict.fromkeys((*needs, *values)))
+        return StepSpec(kind, fields, needed, provides, references=True)
 
     def check(self, step: PlannedStep, hosts: Sequence[str]) -> None:
         """Note what the step names and these hosts don't have, or what it can't take from them."""
@@ -187,6 +184,12 @@ class StepPlanner:
         return groups
 
 
+def _named(params: Any, path: DataPath) -> Iterator[tuple[DataPath, Reference]]:
+    for place, reference in references.scan(params, path):
+        if isinstance(reference, Reference):
+            yield place, reference
+
+
 def _is_settled(key: Key) -> bool:
     try:
         msgspec.convert(msgspec.to_builtins(key), Key)
@@ -203,7 +206,7 @@ def _wrong_on(step: PlannedStep, host: InventoryHost, *, tried: bool) -> Iterato
             if not _may_hold(step.condition, scope):
                 return
         except BadExpression as error:
-            yield Finding((*step.path, "when"), str(error), error.hint)
+            yield Finding(conditions.place(step.spec.kind, step.path), str(error), error.hint)
             return
         guarded = frozenset(step.condition.references) - frozenset(step.condition.certain)
     missing = list(_missing(step.named, scope, guarded))
@@ -253,12 +256,12 @@ def _refusals(spec: StepSpec, scope: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _missing_items(params: Any, path: DataPath, item: Any) -> Iterator[Finding]:
-    for place, reference in references.scan(params, path):
-        if isinstance(reference, Reference) and reference.root == "item":
-            try:
+    for place, reference in _named(params, path):
+        try:
+            if reference.root == "item":
                 references.look_up(reference, item)
-            except BadReference as error:
-                yield Finding(place, str(error), error.hint)
+        except BadReference as error:
+            yield Finding(place, str(error), error.hint)
 
 
 def _remedy(reference: Reference) -> str:

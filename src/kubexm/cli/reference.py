@@ -1,0 +1,181 @@
+"""The reference page of the command line, written from the commands themselves.
+
+`python -m kubexm.cli.reference docs/reference` writes it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+from cyclopts import App
+from cyclopts.argument import Argument
+
+from kubexm.cli.main import app
+
+PAGE = "cli.md"
+_NOTE = "<!-- Written by `python -m kubexm.cli.reference docs/reference`; edit the sources. -->"
+_OPENING = """# Command line
+
+Every command has `--help`.
+Documents go to standard output; views, log lines and errors go to standard error.
+"""
+_CLOSING = """## Exit codes
+
+| code | meaning |
+|---|---|
+| 0 | Done; for `--check`, every unit could be looked at. |
+| 1 | Failed or rolled back, or the state of runs can't be read or written. |
+| 2 | Wrong usage or invalid input; nothing was changed. |
+| 3 | Cancelled; the run can be resumed. |
+| 4 | Refused, because another run works on the same name. |
+| 5 | Done, without the hosts that were quarantined on the way. |
+
+[Errors](errors.md) has the errors behind 1, 2 and 4.
+
+## What a run shows
+
+On a terminal a run draws a live view and leaves its failures above it.
+Elsewhere it writes a line for each change, failure, retry and lost host.
+With `--log-format` or `--log-level` it writes log lines in place of either.
+At the end come counts, the critical path with its times, where the time went, and the next command.
+
+A dry run marks each unit:
+
+| sign | meaning |
+|---|---|
+| `+` | would be made |
+| `~` | would be altered |
+| `-` | would be removed |
+| `=` | is as wanted |
+| `?` | can't be known before what comes ahead of it is done |
+| `✗` | failed |
+| `·` | held back by the failure of another |
+
+`task show` marks each unit of a run:
+
+| sign | meaning |
+|---|---|
+| `✓` | done |
+| `=` | satisfied: there was nothing to do |
+| `✗` | failed |
+| `↶` | rolled back |
+| `…` | running |
+| `·` | held back, cancelled or not yet started |
+
+## Signals
+
+| signal | what happens |
+|---|---|
+| SIGINT (Ctrl-C), SIGTERM, SIGHUP | Nothing new starts, running steps get a moment to end. |
+| a second SIGINT | The process ends at once. |
+| SIGKILL | The process is gone; what was finished is recorded. |
+
+In all three cases `kubexm task resume` goes on with the run.
+
+## Paths and tags
+
+`--only`, `--skip` and `--from` take a path as `kubexm plan` shows it, or a tag.
+A path stands for everything below it, and the name of the pipeline in front may be left out.
+`*` stands for any part of one segment: `web/renew/batch-*/package`.
+`--hosts` takes names of hosts, with `*` for any part of a name.
+What is left out counts as done; what provides a value that the rest needs is kept.
+
+## Environment
+
+| variable | meaning |
+|---|---|
+| `KUBEXM_HOME` | The directory for all that kubexm keeps: `state` and `data` are below it. |
+| `XDG_STATE_HOME` | Without `KUBEXM_HOME`: where `kubexm/` with the state is. |
+| `XDG_DATA_HOME` | Without `KUBEXM_HOME`: where `kubexm/` with the data is. |
+
+Without any of them, state is in `~/.local/state/kubexm` and data in `~/.local/share/kubexm`.
+
+| place | what is there |
+|---|---|
+| state, `kubexm.db` | The runs on real hosts: graphs, results, logs, ledger, locks. |
+| data, `worlds/NAME/` | The simulated hosts of a pipeline, with a `kubexm.db` of their own. |
+"""
+
+
+def render() -> str:
+    """The whole page."""
+    found = list(commands(app))
+    listed = [f"| [`{name}`](#{_anchor(name)}) | {command.help} |" for name, command in found]
+    return "\n".join(
+        [
+            *(_NOTE, "", _OPENING, "| command | |", "|---|---|", *listed, ""),
+            *("## Before every command", "", *_table(_arguments(app.meta)), ""),
+            *(_section(name, command) for name, command in found),
+            _CLOSING,
+        ]
+    )
+
+
+def commands(group: App, words: tuple[str, ...] = ("kubexm",)) -> Iterator[tuple[str, App]]:
+    """Every command that does something, with all its words, in the order of the help."""
+    names = [name for name in group.resolved_commands() if not name.startswith("-")]
+    for name in sorted(names, key=lambda name: (group[name].sort_key or 0, name)):
+        command = group[name]
+        if command.default_command is None:
+            yield from commands(command, (*words, name))
+        else:
+            yield " ".join((*words, name)), command
+
+
+def _section(name: str, command: App) -> str:
+    arguments = _arguments(command)
+    required = [_usage(argument) for argument in arguments if argument.required]
+    usage = " ".join((name, *required, "[OPTIONS]"))
+    lines = [f"## {name}", "", f"`{usage}`", "", command.help, ""]
+    return "\n".join([*lines, *_table(arguments), ""])
+
+
+def _usage(argument: Argument) -> str:
+    return argument.name if argument.index is not None else f"{argument.name} {_value(argument)}"
+
+
+def _arguments(command: App) -> list[Argument]:
+    found = command.assemble_argument_collection(parse_docstring=True)
+    return [argument for argument in found if argument.show]
+
+
+def _table(arguments: Iterable[Argument]) -> Iterator[str]:
+    yield "| option | value | default | |"
+    yield "|---|---|---|---|"
+    for argument in arguments:
+        names = ", ".join(f"`{name}`" for name in argument.names)
+        cells = (names, _value(argument), _default(argument), argument.parameter.help or "")
+        yield f"| {' | '.join(cells)} |"
+
+
+def _value(argument: Argument) -> str:
+    """What is written behind an option."""
+    if choices := argument.get_choices():
+        return " or ".join(f"`{choice}`" for choice in choices)
+    kinds: dict[Any, str] = {str: "TEXT", int: "NUMBER", Path: "PATH"}
+    named = (argument.hint, *get_args(argument.hint))
+    return next((kinds[kind] for kind in named if kind in kinds), "")
+
+
+def _default(argument: Argument) -> str:
+    if argument.required:
+        return "**required**"
+    default = argument.field_info.default
+    return f"`{default}`" if default not in (None, False, ()) else ""
+
+
+def _anchor(name: str) -> str:
+    return name.replace(" ", "-")
+
+
+def main(directory: Path) -> None:
+    """Write the page into a directory."""
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / PAGE).write_text(render())
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,173 @@
+"""`kubexm run`: what it does, what it says, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.cli.answers import Kubexm
+
+Write = Callable[..., Path]
+MOTD = "- {name: motd, file: {path: /etc/motd, content: hello}}"
+FAILING = MOTD + "\n- {name: oops, assert: {argv: ['false'], message: is ready}}"
+
+
+def test_a_second_run_changes_nothing_and_says_so(kubexm: Kubexm, pipeline: Write) -> None:
+    file = pipeline(MOTD)
+
+    first = kubexm("run", "-f", file, "--simulate")
+    second = kubexm("run", "-f", file, "--simulate")
+
+    assert (first.code, second.code) == (0, 0)
+    assert "2 changed" in first.out
+    assert "2 satisfied" in second.out
+    assert "changed" not in second.out
+
+
+def test_a_failure_is_shown_with_its_reason_and_what_to_type_next(
+    kubexm: Kubexm, pipeline: Write
+) -> None:
+    answer = kubexm("run", "-f", pipeline(FAILING), "--simulate")
+
+    assert answer.code == 1
+    assert "✗ site/base/setup/oops on n1" in answer.out
+    assert "is ready" in answer.out
+    assert "kubexm task retry" in answer.out
+
+
+def test_a_dry_run_changes_nothing_and_shows_the_difference(
+    kubexm: Kubexm, pipeline: Write, home: Path
+) -> None:
+    file = pipeline(MOTD)
+
+    answer = kubexm("run", "-f", file, "--simulate", "--check")
+    after = kubexm("run", "-f", file, "--simulate", "--dry-run", "-o", "json")
+
+    assert answer.code == 0
+    assert "+ motd" in answer.out
+    assert "+hello" in answer.out
+    assert "2 to change" in answer.out
+    assert json.loads(after.out)["task"] is None
+    assert not list(home.glob("**/kubexm.db"))
+
+
+def test_a_lost_host_that_is_tolerated_ends_with_five(kubexm: Kubexm, pipeline: Write) -> None:
+    faults = "  simulate: {faults: [{kind: unreachable, hosts: n2, at: 1}]}\n"
+
+    answer = kubexm("run", "-f", pipeline(MOTD, more=faults), "--simulate")
+
+    assert answer.code == 5
+    assert "without 1 host" in answer.out
+    assert "lost     n2" in answer.err
+
+
+def test_all_hosts_can_be_required(kubexm: Kubexm, pipeline: Write) -> None:
+    faults = "  simulate: {faults: [{kind: unreachable, hosts: n2, at: 1}]}\n"
+
+    answer = kubexm("run", "-f", pipeline(MOTD, more=faults), "--simulate", "--require-all-hosts")
+
+    assert answer.code == 1
+    assert "n2" in answer.err
+    assert "changed" not in answer.err
+
+
+def test_rollback_takes_back_what_was_changed(kubexm: Kubexm, pipeline: Write) -> None:
+    answer = kubexm("run", "-f", pipeline(FAILING), "--simulate", "--on-failure", "rollback")
+
+    assert answer.code == 1
+    assert "RolledBack" in answer.out
+    assert "rolled back" in answer.out
+
+
+def test_the_result_is_a_document_on_request(kubexm: Kubexm, pipeline: Write) -> None:
+    answer = kubexm("run", "-f", pipeline(MOTD), "--simulate", "-o", "json")
+
+    data = json.loads(answer.out)
+    node = data["result"]["nodeResults"]["site/base/setup/motd"]
+    assert data["result"]["status"] == "Success"
+    assert node["hostResults"]["n1"]["changed"] is True
+    assert [unit["node"] for unit in data["report"]["criticalPath"]] == ["site/base/setup/motd"]
+
+
+def test_variables_of_the_command_line_win(kubexm: Kubexm, pipeline: Write) -> None:
+    file = pipeline(
+        "- {name: motd, file: {path: /etc/motd, content: '${vars.greeting}'}}",
+        more="  vars: {greeting: hello}\n",
+    )
+
+    answer = kubexm("run", "-f", file, "--simulate", "--check", "--set", "greeting=bonjour")
+
+    assert "+bonjour" in answer.out
+
+
+def test_a_selection_runs_only_its_part(kubexm: Kubexm, pipeline: Write) -> None:
+    file = pipeline(MOTD + "\n- {name: other, file: {path: /etc/other, content: x}}")
+
+    answer = kubexm("run", "-f", file, "--simulate", "--only", "base/setup/other", "--hosts", "n2")
+
+    assert "1 changed" in answer.out
+    assert "site/base/setup/other" in answer.err
+
+
+def test_an_unknown_path_is_refused_with_the_nearest(kubexm: Kubexm, pipeline: Write) -> None:
+    answer = kubexm("run", "-f", pipeline(MOTD), "--simulate", "--only", "base/setup/modt")
+
+    assert answer.code == 2
+    assert "did you mean `base/setup/motd`?" in answer.err
+
+
+def test_a_host_by_ssh_is_refused_before_anything_is_done(kubexm: Kubexm, pipeline: Write) -> None:
+    answer = kubexm("run", "-f", pipeline(MOTD))
+
+    assert answer.code == 2
+    assert "reached by ssh" in answer.err
+    assert "--simulate" in answer.err
+
+
+def test_a_wrong_command_line_ends_with_two(kubexm: Kubexm, pipeline: Write) -> None:
+    file = pipeline(MOTD)
+
+    codes = [
+        kubexm("run").code,
+        kubexm("run", "-f", file, "--parallelism", "0").code,
+        kubexm("run", "-f", file, "--on-failure", "explode").code,
+        kubexm("rnu").code,
+        kubexm("run", "-f", "missing.yaml").code,
+    ]
+
+    assert codes == [2, 2, 2, 2, 2]
+
+
+def test_all_problems_of_a_file_are_shown_at_once_with_their_places(
+    kubexm: Kubexm, pipeline: Write
+) -> None:
+    file = pipeline("- {name: a, fil: {path: /x}}\n- {name: b, file: {pth: /x, content: y}}")
+
+    answer = kubexm("run", "-f", file, "--simulate")
+
+    assert answer.code == 2
+    assert f"{file}:13:" in answer.err
+    assert f"{file}:14:" in answer.err
+    assert "did you mean `file`?" in answer.err
+
+
+def test_a_log_takes_the_place_of_the_view(kubexm: Kubexm, pipeline: Write) -> None:
+    answer = kubexm("--log-format", "json", "run", "-f", pipeline(MOTD), "--simulate")
+
+    lines = [json.loads(line) for line in answer.err.splitlines()]
+    changed = [line for line in lines if line["event"] == "unit changed"]
+    assert {line["hostname"] for line in changed} == {"n1", "n2"}
+    assert {line["step_name"] for line in changed} == {"site/base/setup/motd"}
+    assert all(line["task_id"] for line in changed)
+
+
+def test_a_literal_secret_is_refused_unless_allowed(kubexm: Kubexm, pipeline: Write) -> None:
+    file = pipeline(MOTD, more="  vars: {password: hunter2hunter2}\n")
+
+    refused = kubexm("run", "-f", file, "--simulate")
+    allowed = kubexm("run", "-f", file, "--simulate", "--allow-literal-secrets")
+
+    assert (refused.code, allowed.code) == (2, 0)
+    assert "env://" in refused.err
+    assert "hunter2hunter2" not in refused.err

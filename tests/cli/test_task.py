@@ -1,0 +1,114 @@
+"""`kubexm task`: runs of the past, resumed, retried and shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.cli.answers import Kubexm
+
+Write = Callable[..., Path]
+MOTD = "- {name: motd, file: {path: /etc/motd, content: hello}}"
+FAILING = MOTD + "\n- {name: oops, command: {argv: [deploy, now]}}"
+BROKEN = "  simulate: {scripts: [{argv: [deploy, now], exit: 3, stderr: no disk}]}\n"
+
+
+def task_of(kubexm: Kubexm, file: Path) -> str:
+    answer = kubexm("run", "-f", file, "--simulate", "-o", "json")
+    task: str = json.loads(answer.out)["task"]
+    return task
+
+
+def test_no_runs_are_no_error(kubexm: Kubexm, home: Path) -> None:
+    answer = kubexm("task", "list")
+
+    assert (answer.code, answer.out) == (0, "no runs yet\n")
+    assert not home.exists()
+
+
+def test_the_list_shows_the_newest_run_first(kubexm: Kubexm, pipeline: Write) -> None:
+    first, second = task_of(kubexm, pipeline(MOTD)), task_of(kubexm, pipeline(FAILING, more=BROKEN))
+
+    listed = [run["id"] for run in json.loads(kubexm("task", "list", "-o", "json").out)]
+    text = kubexm("task", "list").out
+
+    assert listed == [second, first]
+    assert "Failed" in text.splitlines()[1]
+    assert "Success" in text.splitlines()[2]
+
+
+def test_a_run_is_shown_with_every_unit(kubexm: Kubexm, pipeline: Write) -> None:
+    task = task_of(kubexm, pipeline(FAILING, more=BROKEN))
+
+    text = kubexm("task", "show", task)
+    data = json.loads(kubexm("task", "show", task, "-o", "json").out)
+
+    nodes = data["result"]["nodeResults"]
+    assert "no disk" in text.out
+    assert nodes["site/base/setup/motd"]["hostResults"]["n1"]["status"] == "Success"
+    assert nodes["site/base/setup/oops"]["hostResults"]["n1"]["status"] == "Failed"
+
+
+def test_the_lines_that_units_said_are_kept(kubexm: Kubexm, pipeline: Write) -> None:
+    task = task_of(kubexm, pipeline(FAILING, more=BROKEN))
+
+    everything = kubexm("task", "logs", task)
+    one_host = json.loads(kubexm("task", "logs", task, "--host", "n2", "-o", "json").out)
+
+    assert "n1 site/base/setup/oops stderr: no disk" in everything.out
+    assert {line["host"] for line in one_host} == {"n2"}
+
+
+def test_a_retry_keeps_what_succeeded(kubexm: Kubexm, pipeline: Write) -> None:
+    twice = (
+        "  simulate: {scripts: [{argv: [deploy, now], exit: 3, times: 1}, {argv: [deploy, now]}]}\n"
+    )
+    task = task_of(kubexm, pipeline(FAILING, more=twice))
+
+    answer = kubexm("task", "retry", task)
+
+    assert answer.code == 0
+    assert "site/base/setup/oops" in answer.err
+    assert "site/base/setup/motd" not in answer.err
+
+
+def test_a_retry_with_a_corrected_file_runs_what_changed(kubexm: Kubexm, pipeline: Write) -> None:
+    task = task_of(kubexm, pipeline(FAILING, more=BROKEN))
+    corrected = pipeline(MOTD + "\n- {name: oops, file: {path: /etc/ok, content: x}}", more=BROKEN)
+
+    answer = kubexm("task", "retry", task, "-f", corrected)
+
+    assert answer.code == 0
+    assert "site/base/setup/oops" in answer.err
+    assert "site/base/setup/motd" not in answer.err
+
+
+def test_a_run_that_succeeded_can_be_neither_resumed_nor_retried(
+    kubexm: Kubexm, pipeline: Write
+) -> None:
+    task = task_of(kubexm, pipeline(MOTD))
+
+    resumed, retried = kubexm("task", "resume", task), kubexm("task", "retry", task)
+
+    assert (resumed.code, retried.code) == (2, 2)
+    assert "has ended" in resumed.err
+    assert "nothing to retry" in retried.err
+
+
+def test_nobody_to_cancel_is_said(kubexm: Kubexm, pipeline: Write) -> None:
+    task = task_of(kubexm, pipeline(MOTD))
+
+    answer = kubexm("task", "cancel", task)
+
+    assert answer.code == 2
+    assert "nobody works on" in answer.err
+
+
+def test_an_unknown_task_names_the_nearest(kubexm: Kubexm, pipeline: Write) -> None:
+    task = task_of(kubexm, pipeline(MOTD))
+
+    answer = kubexm("task", "show", f"{task}x")
+
+    assert answer.code == 2
+    assert task in answer.err

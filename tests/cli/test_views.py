@@ -1,0 +1,110 @@
+"""The live view and the plain lines."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from kubexm.cli.lines import line_of
+from kubexm.cli.live import frame
+from kubexm.cli.tally import Tally
+from kubexm.plan import Cause, ExecutionGraph, StepSpec, build, chain, node, scope
+from kubexm.plan import events
+from kubexm.plan.result import HostResult
+
+
+def fleet(hosts: int, modules: int) -> ExecutionGraph:
+    names = [f"host{number:05}" for number in range(hosts)]
+    parts = [scope(f"m{at}", node("n", StepSpec("noop"), on=names)) for at in range(modules)]
+    whole = scope("fleet", chain(*parts))
+    assert whole is not None
+    return build("fleet", whole.nodes, joins=whole.joins, hosts=tuple(names))
+
+
+def drawn(tally: Tally, height: int, width: int = 80) -> str:
+    console = Console(file=io.StringIO(), width=width, height=height)
+    with console.capture() as capture:
+        console.print(frame(tally, 20.0, height))
+    return capture.get()
+
+
+def under_way(hosts: int, modules: int = 3) -> Tally:
+    tally = Tally.of(fleet(hosts, modules))
+    tally.take(events.RunStarted(at=10.0, graph="fleet", units=hosts * modules))
+    for number in range(hosts):
+        tally.take(
+            events.UnitStarted(at=11.0, node="fleet/m0/n", host=f"host{number:05}", attempt=1)
+        )
+    return tally
+
+
+def finished(host: str, **result: object) -> events.UnitFinished:
+    return events.UnitFinished(
+        at=12.0, node="fleet/m0/n", host=host, result=HostResult(host, **result)
+    )  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("hosts", [10, 1000, 10_000])
+def test_the_live_view_fits_the_screen_however_many_hosts_there_are(hosts: int) -> None:
+    text = drawn(under_way(hosts), height=24)
+
+    assert len(text.splitlines()) <= 24
+    assert "m0" in text
+    assert "m2" in text
+    assert "host00000" in text
+
+
+def test_the_live_view_fits_the_screen_however_many_modules_there_are() -> None:
+    text = drawn(under_way(10, modules=60), height=24)
+
+    assert len(text.splitlines()) <= 24
+    assert "m0" in text
+
+
+def test_the_live_view_counts_per_module_and_estimates_the_rest() -> None:
+    tally = under_way(4)
+    for host, result in (
+        ("host00000", {"status": "Success", "changed": True}),
+        ("host00001", {"status": "Failed", "message": "boom"}),
+        ("host00002", {"status": "Skipped", "skipped": True}),
+    ):
+        tally.take(finished(host, **result))
+
+    text = drawn(tally, height=24)
+
+    assert "3 of 12 units" in text
+    assert "1 changed" in text
+    assert "1 failed" in text
+    assert "30.0 s to go" in text
+    assert "3/4" in text
+    assert [failure.host for failure in tally.failures] == ["host00001"]
+
+
+def test_nodes_that_are_added_on_the_way_are_counted() -> None:
+    tally = under_way(2, modules=1)
+    extra = node("more", StepSpec("noop"), on=["host00000"])
+    assert extra is not None
+    tally.take(events.Expanded(at=12.0, node="fleet/m0/n", host="host00000", fragment=extra))
+
+    assert tally.units == 3
+
+
+def test_plain_lines_tell_of_changes_failures_and_losses_and_not_of_what_is_satisfied() -> None:
+    lost = events.HostQuarantined(at=1.0, host="h", cause=Cause("n", "h", "gone\nfor good"))
+    told = [
+        line_of(finished("h", status="Success", changed=True)),
+        line_of(finished("h", status="Failed", message="boom\nmore")),
+        line_of(finished("h", status="Skipped", skipped=True)),
+        line_of(lost),
+        line_of(events.ListenerLagged(at=1.0, dropped=7)),
+    ]
+
+    assert told == [
+        "changed  h  fleet/m0/n",
+        "failed   h  fleet/m0/n: boom",
+        None,
+        "lost     h: gone",
+        "…        7 events not shown",
+    ]
