@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kubexm.plan import ExecutionFragment, ExecutionGraph, StepSpec, build, chain, node, parallel, per_host
+from kubexm.plan import (
+    ExecutionFragment,
+    ExecutionGraph,
+    StepSpec,
+    build,
+    chain,
+    node,
+    parallel,
+    per_host,
+)
 
 NOTHING = StepSpec("noop")
 WIDTH = 100
