@@ -11,7 +11,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, get_args
+from functools import cache, lru_cache
+from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 from hypothesis import strategies as st
@@ -50,6 +51,9 @@ from kubexm.plan.result import Sign, Status
 from kubexm.plan.scope import MOMENTS
 
 POOLS = {"download": Pool(2), "packages": Pool(1, "host")}
+flags = st.booleans()
+sequences = st.sampled_from([chain, per_host, parallel])
+C = TypeVar("C")
 KINDS = ("command", "file", "service", "template")
 TAGS = ("config", "network", "slow")
 
@@ -88,12 +92,30 @@ def host_names(count: int) -> tuple[str, ...]:
     return tuple(f"h{number}" for number in range(1, count + 1))
 
 
+# Strategies that are made while drawing cost more than the drawing: hence the caches.
+dice = {sides: st.integers(1, sides) for sides in (2, 3, 5, 7)}
+
+
 def some_of(choices: Sequence[str], min_size: int = 0) -> st.SearchStrategy[tuple[str, ...]]:
     """A part of these, in their order: none of them too, unless `min_size` is 1."""
-    # One number says which: several times faster than a set of draws.
+    return _some_of(tuple(choices), min_size)
+
+
+@lru_cache(maxsize=4096)
+def _some_of(choices: tuple[str, ...], min_size: int) -> st.SearchStrategy[tuple[str, ...]]:
     return st.integers(min_size, 2 ** len(choices) - 1).map(
         lambda bits: tuple(choice for at, choice in enumerate(choices) if bits >> at & 1)
     )
+
+
+def one(*choices: C) -> st.SearchStrategy[C]:
+    """One of these."""
+    return _one(choices)
+
+
+@lru_cache(maxsize=256)
+def _one(choices: tuple[Any, ...]) -> st.SearchStrategy[Any]:
+    return st.sampled_from(choices)
 
 
 @st.composite
@@ -106,16 +128,18 @@ def settings(draw: st.DrawFn) -> dict[str, Any]:
         "timeout": draw(st.none() | st.floats(0.5, 1e4)) if draw(rare) else None,
         "tolerance": draw(tolerances) if draw(rare) else None,
         "when": draw(st.none() | st.text(max_size=12)) if draw(rare) else None,
-        "ignore_errors": draw(rare) and draw(st.booleans()),
+        "ignore_errors": draw(rare) and draw(flags),
         "tags": draw(some_of(TAGS)),
     }
 
 
+@cache
 def specs(details: bool) -> st.SearchStrategy[StepSpec]:
     """A step of some kind."""
     return st.builds(StepSpec, st.sampled_from(KINDS), params if details else st.just({}))
 
 
+@cache
 def details_of(details: bool) -> st.SearchStrategy[dict[str, Any]]:
     """Settings for a node, or none but its tags."""
     return settings() if details else some_of(TAGS[:1]).map(lambda tags: {"tags": tags})
@@ -134,15 +158,15 @@ def dags(
     hosts = host_names(draw(st.integers(1, max_hosts)))
     nodes: list[ExecutionNode] = []
     joins: list[Join] = []
-    for number in range(draw(st.sampled_from(range(1, max_nodes + 1)))):
+    for number in range(draw(one(*range(1, max_nodes + 1)))):
         known = [*(vertex.id for vertex in nodes), *(join.id for join in joins)]
         floating = {vertex.id for vertex in nodes if vertex.one_of}
         after = draw(some_of(known))
-        if known and draw(st.integers(0, 4)) == 0:
+        if known and draw(dice[5]) == 1:
             lane = draw(some_of([id for id in known if id not in floating]))
             joins.append(Join(_path(draw, f"j{number}"), after, lane))
             continue
-        bound_late = draw(st.integers(0, 4)) == 0
+        bound_late = draw(dice[5]) == 1
         lane = () if bound_late else draw(some_of([id for id in known if id not in floating]))
         nodes.append(
             ExecutionNode(
@@ -161,7 +185,7 @@ def dags(
 
 
 def _path(draw: st.DrawFn, name: str) -> str:
-    return f"p/{draw(st.sampled_from(['m1', 'm2', 'm2/t1']))}/{name}"
+    return f"p/{draw(one('m1', 'm2', 'm2/t1'))}/{name}"
 
 
 def _graph(
@@ -173,10 +197,10 @@ def _graph(
         nodes,
         joins=joins,
         hosts=hosts,
-        groups=tuple(groups if draw(st.booleans()) else ()),
+        groups=tuple(groups if draw(flags) else ()),
         pools=dict(POOLS),
-        on_failure=draw(st.sampled_from(get_args(OnFailure))),
-        digests={"template:x": "0123"} if draw(st.booleans()) else {},
+        on_failure=draw(one(*get_args(OnFailure))),
+        digests={"template:x": "0123"} if draw(flags) else {},
     )
 
 
@@ -195,20 +219,20 @@ def with_values(draw: st.DrawFn, graph: ExecutionGraph) -> ExecutionGraph:
             if reaches(graph.nodes[id], key, item, orders[key.scope])
         ]
         provides = (keys[item.id],) if item.id in keys else ()
-        needs = draw(some_of(ready, min_size=min(len(ready), draw(st.integers(0, 1)))))
+        needs = draw(some_of(ready, min_size=min(len(ready), draw(flags))))
         spec = msgspec.structs.replace(item.step, needs=needs, provides=provides)
         nodes[item.id] = msgspec.structs.replace(item, step=spec)
     return msgspec.structs.replace(graph, nodes=nodes)
 
 
 def _key(draw: st.DrawFn, item: ExecutionNode) -> Key | None:
-    if item.hook is not None or draw(st.booleans()):
+    if item.hook is not None or draw(flags):
         return None
     reach: Literal["run", "host"] = "host"
     if item.one_of or len(item.hosts) == 1:
-        reach = draw(st.sampled_from(("run", "host")))
+        reach = draw(one("run", "host"))
     ttl = draw(st.none() | st.floats(1.0, 1e5))
-    return Key(f"value of {item.id}", reach, draw(st.booleans()), ttl)
+    return Key(f"value of {item.id}", reach, draw(flags), ttl)
 
 
 def reaches(provider: ExecutionNode, key: Key, item: ExecutionNode, before: Order) -> bool:
@@ -241,27 +265,28 @@ class _Algebra:
         makers: list[Callable[[int, tuple[str, ...]], ExecutionFragment | None]] = [self.leaf]
         if depth:
             makers = [self.sequence, self.scope, self.rolling, *makers[depth - 1 :]]
-        return self.draw(st.sampled_from(makers))(depth - 1, hosts)
+        chosen: int = self.draw(one(*range(len(makers))))
+        return makers[chosen](depth - 1, hosts)
 
     def leaf(self, depth: int, hosts: tuple[str, ...]) -> ExecutionFragment | None:
-        required = self.draw(st.sampled_from([True] * 6 + [False]))
+        required = self.draw(dice[7]) > 1
         on = self.draw(some_of(hosts, min_size=1)) if required else ()
-        chosen = one_of(on) if self.draw(st.integers(0, 4)) == 0 else on
+        chosen = one_of(on) if self.draw(dice[5]) == 1 else on
         spec, rest = self.draw(specs(self.details)), self.draw(details_of(self.details))
         return node(f"n{next(self.numbers)}", spec, on=chosen, **rest)
 
     def sequence(self, depth: int, hosts: tuple[str, ...]) -> ExecutionFragment:
-        count = self.draw(st.sampled_from([2, 3, 4]))
+        count = self.draw(one(2, 3, 4))
         parts = [self.fragment(depth, hosts) for _ in range(count)]
-        return self.draw(st.sampled_from([chain, per_host, parallel]))(*parts)
+        return self.draw(sequences)(*parts)
 
     def rolling(self, depth: int, hosts: tuple[str, ...]) -> ExecutionFragment:
-        size = self.draw(st.integers(1, 2))
+        size = self.draw(dice[2])
         return rolling(hosts, size, lambda some: self.fragment(depth, tuple(some)))
 
     def scope(self, depth: int, hosts: tuple[str, ...]) -> ExecutionFragment | None:
-        hooks = [self.hook(hosts) for _ in range(self.draw(st.integers(0, 2)))]
-        undo = self.fragment(0, hosts) if self.draw(st.booleans()) else None
+        hooks = [self.hook(hosts) for _ in range(self.draw(dice[3]) - 1)]
+        undo = self.fragment(0, hosts) if self.draw(flags) else None
         return scope(
             f"s{next(self.numbers)}",
             self.fragment(depth, hosts),
@@ -273,7 +298,7 @@ class _Algebra:
         body = self.leaf(0, hosts)
         if body is None:
             return None
-        return HookFragment(self.draw(st.sampled_from(MOMENTS)), body, self.draw(st.booleans()))
+        return HookFragment(self.draw(one(*MOMENTS)), body, self.draw(flags))
 
 
 @st.composite
@@ -320,8 +345,8 @@ def host_results(draw: st.DrawFn, host: str) -> HostResult:
         stderr=draw(st.text(max_size=12)),
         start_time=start,
         end_time=start and start + duration,
-        skipped=draw(st.booleans()),
-        changed=draw(st.booleans()),
+        skipped=draw(flags),
+        changed=draw(flags),
         attempts=draw(st.integers(0, 3)),
         failure=draw(st.none() | st.sampled_from(get_args(FailureClass))),
         cause=draw(st.none() | causes),
@@ -341,7 +366,7 @@ def results(draw: st.DrawFn) -> GraphExecutionResult:
             status=draw(st.sampled_from(get_args(Status))),
             message=draw(st.text(max_size=12)),
             start_time=draw(st.none() | moments),
-            changed=draw(st.booleans()),
+            changed=draw(flags),
             host_results={host: draw(host_results(host)) for host in item.hosts},
         )
         for item in graph
@@ -353,8 +378,8 @@ def results(draw: st.DrawFn) -> GraphExecutionResult:
         node_results=nodes,
         start_time=draw(st.none() | moments),
         end_time=draw(st.none() | moments),
-        dry_run=draw(st.booleans()),
-        degraded=draw(st.booleans()),
+        dry_run=draw(flags),
+        degraded=draw(flags),
         message=draw(st.text(max_size=12)),
         quarantined=draw(st.dictionaries(st.text(max_size=3), causes, max_size=2)),
         rollback=draw(st.sampled_from([None, inner])),

@@ -34,12 +34,15 @@ async def test_many_who_ask_at_once_share_one_computation() -> None:
 async def test_dropping_a_scope_drops_all_below_it_and_nothing_beside_it() -> None:
     cache, counter = Cache(), Counter()
     counter.go.set()
-    for scope in ("run/host/a", "run/host", "run/hosts"):
+    scopes = ("run/host/a", "run/host", "run/hosts")
+    for scope in scopes:
         await cache.once(scope, "k", counter.compute)
 
     cache.drop("run/host")
 
-    again = [await cache.once(s, "k", counter.compute) for s in ("run/host/a", "run/host", "run/hosts")]
+    again = [
+        await cache.once(s, "k", counter.compute) for s in ("run/host/a", "run/host", "run/hosts")
+    ]
     assert again == [4, 5, 3]
 
 

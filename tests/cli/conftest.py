@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.cli.answers import Answer, Kubexm
 
 from kubexm.cli.main import guarded
-from tests.cli.answers import Answer, Kubexm
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -10,8 +11,7 @@ from rich.console import Console
 from kubexm.cli.lines import line_of
 from kubexm.cli.live import frame
 from kubexm.cli.tally import Tally
-from kubexm.plan import Cause, ExecutionGraph, StepSpec, build, chain, node, scope
-from kubexm.plan import events
+from kubexm.plan import Cause, ExecutionGraph, StepSpec, build, chain, events, node, scope
 from kubexm.plan.result import HostResult
 
 
@@ -40,10 +40,9 @@ def under_way(hosts: int, modules: int = 3) -> Tally:
     return tally
 
 
-def finished(host: str, **result: object) -> events.UnitFinished:
-    return events.UnitFinished(
-        at=12.0, node="fleet/m0/n", host=host, result=HostResult(host, **result)
-    )  # type: ignore[arg-type]
+def finished(host: str, **result: Any) -> events.UnitFinished:
+    done = HostResult(host, **result)
+    return events.UnitFinished(at=12.0, node="fleet/m0/n", host=host, result=done)
 
 
 @pytest.mark.parametrize("hosts", [10, 1000, 10_000])
@@ -65,12 +64,9 @@ def test_the_live_view_fits_the_screen_however_many_modules_there_are() -> None:
 
 def test_the_live_view_counts_per_module_and_estimates_the_rest() -> None:
     tally = under_way(4)
-    for host, result in (
-        ("host00000", {"status": "Success", "changed": True}),
-        ("host00001", {"status": "Failed", "message": "boom"}),
-        ("host00002", {"status": "Skipped", "skipped": True}),
-    ):
-        tally.take(finished(host, **result))
+    tally.take(finished("host00000", status="Success", changed=True))
+    tally.take(finished("host00001", status="Failed", message="boom"))
+    tally.take(finished("host00002", status="Skipped", skipped=True))
 
     text = drawn(tally, height=24)
 

@@ -447,9 +447,18 @@ class Undo:
         self._tale = tale
         self._failures = failures
         self.changed = {unit for unit, result in tale.results.items() if result.changed}
+        if failures.halt is not None:
+            self.changed -= {unit for unit in self.changed if self._comes_last(unit)}
         self.is_due = failures.halt is not None and bool(self.changed)
         self._scopes = self._compensated()
         self.begun = {unit for unit in self.changed if self._moments(unit, "started")}
+
+    def _comes_last(self, unit: Unit) -> bool:
+        """Whether it is a hook that runs when all is undone."""
+        hook, halt = self._tale.nodes[unit[0]].hook, self._failures.halt
+        if hook is None or hook.moment != "always" or halt is None:
+            return False
+        return self._tale.started.get(unit, 0) > halt.at
 
     def _compensated(self) -> list[str]:
         """The outermost scopes with a compensation in which something changed."""

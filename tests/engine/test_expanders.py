@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from tests.engine.stage import Actor, Stage, fails, of, play, raising, statuses
+from tests.engine.stage import Actor, Stage, fails, of, play, raising, statuses, unreachable
 
 from kubexm.common.roles import CONTROL_NODE
 from kubexm.errors import StepFailed
@@ -162,8 +162,6 @@ def test_an_expander_that_fails_adds_nothing() -> None:
 
 
 def test_a_lost_host_takes_its_additions_along_and_others_go_on() -> None:
-    from tests.engine.stage import unreachable
-
     stage = Stage(e=expander(lambda ctx: play("x", ctx.host.name)), x=unreachable("h1"))
 
     result = stage.run(chain(play("e", "h1", "h2"), play("b", "h1", "h2")))

@@ -11,7 +11,9 @@ from kubexm.errors import StepFailed
 from kubexm.runtime.secrets import SecretVault
 
 
-def test_a_value_from_the_environment_is_hidden_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_value_from_the_environment_is_hidden_from_then_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("TOKEN_X", "s3cr3t-value")
     vault = SecretVault()
 
@@ -19,7 +21,9 @@ def test_a_value_from_the_environment_is_hidden_from_then_on(monkeypatch: pytest
     assert vault.redact("it is s3cr3t-value.") == "it is ***."
 
 
-def test_a_value_from_a_file_loses_its_last_newline_and_is_hidden_line_by_line(tmp_path: Path) -> None:
+def test_a_value_from_a_file_loses_its_last_newline_and_is_hidden_line_by_line(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "key"
     path.write_text("first line\nsecond line\n")
     vault = SecretVault()
@@ -56,6 +60,8 @@ def test_a_reference_that_leads_nowhere_says_so(uri: str, said: str) -> None:
 
 
 def test_only_known_schemes_with_a_place_are_references() -> None:
-    found = [is_reference(text) for text in ("env://A", "file:///x", "env://", "http://x", "secret")]
+    found = [
+        is_reference(text) for text in ("env://A", "file:///x", "env://", "http://x", "secret")
+    ]
 
     assert found == [True, True, False, False, False]

@@ -255,12 +255,13 @@ class Lifecycle:
             if result is not None and not result.satisfied and result.sign != "?":
                 await self._floor.provide(unit, provider)
 
-    def _wish(self, unit: Unit, work: Work) -> None:
-        """In a dry run: say which values this unit would have made."""
-        for key in work.demands:
-            provider = self._floor.values.provider(key, unit.host)
-            if provider is not None and provider.node.work.minted:
-                self._floor.wish(provider)
+    def _wish(self, unit: Unit, work: Work) -> bool:
+        """In a dry run: say which values this unit would have made, and whether there are any."""
+        providers = [self._floor.values.provider(key, unit.host) for key in work.demands]
+        wished = [unit for unit in providers if unit is not None and unit.node.work.minted]
+        for provider in wished:
+            self._floor.wish(provider)
+        return bool(wished)
 
     def _fresh(self, key: str, host: str) -> bool:
         return self._floor.values.fresh(key, host, self._floor.runtime.now())
@@ -277,6 +278,8 @@ class Lifecycle:
     async def _run(self, unit: Unit, step: Step, ctx: StepContext, budget: Budget) -> Finished:
         work: Work = unit.node.work
         if work.demands:
+            if ctx.dry_run and self._wish(unit, work):
+                return Finished("Success", "needs a value that would be made first", sign="?")
             await self._mint(unit, work)
             self._floor.values.require(work.demands, unit.host, minted=True)
             step, ctx = self._bound(unit)

@@ -504,10 +504,10 @@ class Scheduler:
         if fragment is not None and first:
             self._expand(unit, fragment)
         if not unit.children:
-            if not unit.released:
-                self._release(unit, unit.cause)
             if first:
                 self._leave_node(unit)
+            if not unit.released:
+                self._release(unit, unit.cause)
         self._provision.settle(unit)
 
     def _expand(self, unit: Unit, fragment: ExecutionFragment) -> None:
@@ -549,8 +549,8 @@ class Scheduler:
         if cause is not None:
             self.losses.inherit(parent, child, cause)
         if not parent.children:
-            self._release(parent, parent.cause)
             self._leave_node(parent)
+            self._release(parent, parent.cause)
 
     def _leave_node(self, unit: Unit) -> None:
         """Count a unit as finished; a node is when all its units are."""

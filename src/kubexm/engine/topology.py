@@ -223,7 +223,8 @@ class _Wiring:
         gate.waiting = len(state.units)
         for dependency in dict.fromkeys(vertex.after_same_host):
             before = self._states[dependency]
-            if dependency in self._leaky or not before.units.keys() <= state.units.keys():
+            covered = state.units and before.units.keys() <= state.units.keys()
+            if dependency in self._leaky or not covered:
                 self._leaky.add(id)
                 self._chain(before.gate, gate)
         if not state.units and vertex.after:

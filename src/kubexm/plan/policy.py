@@ -40,9 +40,7 @@ class ResourceConstraints(
     pools: tuple[str, ...] = ()
 
 
-class Pool(
-    msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True
-):
+class Pool(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """A named number of slots that guard `run`, for the whole run or for each host."""
 
     size: int
@@ -86,9 +84,7 @@ class Tolerance(
         return self.unreachable if failure == "unreachable" else self.refused
 
 
-class HostGroup(
-    msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True
-):
+class HostGroup(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """Hosts of which at least `minimum` must stay in the run, or it stops."""
 
     name: str

@@ -1,0 +1,167 @@
+"""Signals to a real process: the first stops it gently, the second at once, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PIPELINE = """
+apiVersion: kubexm.io/v1alpha1
+kind: Pipeline
+metadata: {{name: slow}}
+spec:
+  hosts: [{{name: here, connection: local}}]
+  modules:
+    - name: m
+      tasks:
+        - name: t
+          steps:
+            - name: first
+              file: {{path: "{place}/first", content: done}}
+            - name: long
+              command: {{argv: [sh, -c, "touch {place}/started; test -e {place}/go || sleep 300"]}}
+            - name: last
+              file: {{path: "{place}/last", content: done}}
+"""
+
+
+class Slow:
+    """A run that hangs in its second step until it is told to go."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.file = place / "slow.yaml"
+        self.file.write_text(PIPELINE.format(place=place))
+        self.env = {**os.environ, "KUBEXM_HOME": str(place / "home")}
+        self.started: list[subprocess.Popen[str]] = []
+
+    def kubexm(self, *arguments: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "kubexm", *arguments],
+            env=self.env,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        self.started.append(process)
+        return process
+
+    def hanging(self) -> subprocess.Popen[str]:
+        process = self.kubexm("run", "-f", str(self.file), "-o", "json")
+        deadline = time.monotonic() + 60
+        while not (self.place / "started").exists():
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        return process
+
+    def task(self) -> str:
+        listed = self.kubexm("task", "list", "-o", "json").communicate(timeout=60)[0]
+        found: str = json.loads(listed)[0]["id"]
+        return found
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> Iterator[Slow]:
+    run = Slow(tmp_path)
+    yield run
+    for process in run.started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def sleepers() -> set[int]:
+    """Processes on this machine that are the hanging command of a test."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                line = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if line == b"sleep\x00300\x00":
+                found.add(int(entry.name))
+    return found
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_cancels_the_run_and_it_can_be_resumed(slow: Slow, number: signal.Signals) -> None:
+    process = slow.hanging()
+    (slow.place / "go").touch()
+
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=60)
+
+    assert process.returncode == 3
+    result = json.loads(out)["result"]
+    assert result["status"] == "Cancelled"
+    assert not (slow.place / "last").exists()
+
+    resumed = slow.kubexm("task", "resume", slow.task())
+    said = resumed.communicate(timeout=60)
+    assert resumed.returncode == 0, said
+    assert (slow.place / "last").read_text() == "done"
+    assert "slow/m/t/first" not in said[1]
+
+
+@pytest.mark.timeout(120)
+def test_a_second_interrupt_kills_at_once_and_leaves_no_command_behind(slow: Slow) -> None:
+    before = sleepers()
+    process = slow.hanging()
+    ours = sleepers() - before
+
+    process.send_signal(signal.SIGINT)
+    deadline = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < deadline:
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.05)
+
+    assert process.returncode == -signal.SIGINT
+    assert ours
+    while ours & sleepers() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not ours & sleepers()
+
+
+@pytest.mark.timeout(120)
+def test_a_killed_run_is_shown_as_interrupted_and_resumes_where_it_was(slow: Slow) -> None:
+    process = slow.hanging()
+
+    process.kill()
+    process.communicate()
+    (slow.place / "go").touch()
+    task = slow.task()
+    listed = slow.kubexm("task", "list").communicate(timeout=60)[0]
+    resumed = slow.kubexm("task", "resume", task)
+    said = resumed.communicate(timeout=60)
+
+    assert "Interrupted" in listed
+    assert resumed.returncode == 0, said
+    assert "slow/m/t/long" in said[1]
+    assert "slow/m/t/first" not in said[1]
+
+
+@pytest.mark.timeout(120)
+def test_a_second_run_of_the_same_name_is_refused_with_who_holds_it(slow: Slow) -> None:
+    process = slow.hanging()
+
+    second = slow.kubexm("run", "-f", str(slow.file))
+    said = second.communicate(timeout=60)[1]
+    cancel = slow.kubexm("task", "cancel", slow.task())
+    cancel.communicate(timeout=60)
+
+    assert second.returncode == 4
+    assert f"pid {process.pid}" in said
+    assert "since" in said
+    assert cancel.returncode == 0
+    assert process.wait(timeout=60) == 3
