@@ -68,8 +68,8 @@ format: $(READY) ## put the sources into the one format, with sorted imports
 	$(BIN)/ruff format $(SOURCES)
 
 .PHONY: bench
-bench: $(READY) ## the engine's speed and memory, beside its limits
-	$(BIN)/python bench/engine.py
+bench: $(READY) ## the engine's speed and memory, beside its limits (SECTIONS="cost chain" for some)
+	$(BIN)/python bench/engine.py $(SECTIONS)
 
 .PHONY: docs-reference
 docs-reference: $(READY) ## write the generated pages of docs/reference again

@@ -20,8 +20,8 @@ from kubexm.app.execution import Front
 from kubexm.app.params import PipelineParams, PlanParams, ResumeParams, RetryParams, RunParams
 from kubexm.app.runs import RunOutcome
 from kubexm.common.paths import Home
-from kubexm.connector.base import Command
 from kubexm.engine.bus import Subscription
+from kubexm.engine.undo import is_undo
 from kubexm.plan.events import UnitStarted
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.records import UnitDone, UnitIntended
@@ -185,13 +185,15 @@ class Process:
         return self.popen.returncode, errors
 
 
-def stopping_at(node: str) -> Front:
-    """Watches a run, and stops it when a unit of this node starts."""
+def stopping_at(node: str, *, undo: bool = False) -> Front:
+    """Watches a run, and stops it when a unit of this node starts, or the undo of one."""
     front = Front()
 
     async def watch(subscription: Subscription, graph: ExecutionGraph) -> None:
         async for event in subscription:
-            if isinstance(event, UnitStarted) and _name(event.node) == node:
+            if not isinstance(event, UnitStarted) or is_undo(event.node) != undo:
+                continue
+            if _name(event.node) == node:
                 front.control.cancel("stopped by the test")
 
     front.shows = (watch,)
@@ -216,13 +218,6 @@ def statuses(result: GraphExecutionResult) -> dict[str, dict[str, str]]:
 
 def _name(id: str) -> str:
     return id.rpartition("/")[2]
-
-
-def execute(site: Site, host: str, *argv: str) -> None:
-    """Run a command on a simulated host, as somebody else would."""
-    world = World.open(site.world)
-    asyncio.run(world.connector(host).exec(Command(argv)))
-    world.close()
 
 
 def _now(work: Coroutine[Any, Any, RunOutcome]) -> RunOutcome:

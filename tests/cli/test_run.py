@@ -32,7 +32,7 @@ def test_a_failure_is_shown_with_its_reason_and_what_to_type_next(
 
     assert answer.code == 1
     assert "✗ site/base/setup/oops on n1" in answer.out
-    assert "is ready" in answer.out
+    assert "does not hold: is ready" in answer.out
     assert "kubexm task retry" in answer.out
 
 

@@ -233,8 +233,8 @@ class Failures:
         self.lost_by: dict[str, Unit] = {}
         self.tolerated: dict[str, set[str]] = {}
         self.blocking: set[Unit] = set()
-        self.orphaned: set[Unit] = set()
-        """Held back with their host, but their parent on another host can't do without them."""
+        self.orphaned: dict[Unit, Unit] = {}
+        """Lost with their host; and who has grown them, is elsewhere, and can't do without."""
         self.all_lost = False
         self.halt: Halt | None = None
         self._counts: dict[tuple[str, FailureClass], int] = {}
@@ -283,11 +283,18 @@ class Failures:
         """Held back where its host is still there, and nothing before it was: a failure too."""
         if self.reaching(unit) or self.halt is not None:
             return
-        parent = self.tale.parent.get(unit)
         if self.tale.nodes[unit[0]].one_of or result.host_name not in self.lost:
             self._block(unit, at)
-        elif parent is not None and self.tale.host(parent) != result.host_name:
-            self.orphaned.add(unit)
+        elif (above := self._elsewhere(unit, result.host_name)) is not None:
+            self.orphaned[unit] = above
+            self._block(unit, at)
+
+    def _elsewhere(self, unit: Unit, host: str) -> Unit | None:
+        """The nearest unit that has grown this one and does not stand or fall with this host."""
+        above = self.tale.parent.get(unit)
+        if above is None or self.tale.nodes[above[0]].one_of or self.tale.host(above) != host:
+            return above
+        return self._elsewhere(above, host)
 
     def _block(self, unit: Unit, at: int) -> None:
         self.blocking.add(unit)
@@ -324,18 +331,21 @@ class Failures:
 
         A minter's own failure is met by those who ask for its value, not by all behind it.
         """
-        upstream = self.tale.upstream[unit]
-        blocking = {b for b in upstream & self.blocking if not self._minter_failed(b)}
-        orphaned = {o for o in upstream & self.orphaned if not self._within(unit, o)}
-        return blocking | orphaned
+        return {
+            failed
+            for failed in self.tale.upstream[unit] & self.blocking
+            if not self._minter_failed(failed) and not self._is_peer(unit, failed)
+        }
 
     def _minter_failed(self, unit: Unit) -> bool:
         return self.tale.role(unit) == "minter" and self.tale.results[unit].failure is not None
 
-    def _within(self, unit: Unit, orphan: Unit) -> bool:
-        parent = self.tale.parent.get(unit)
-        above = self.tale.parent[orphan]
-        return parent is not None and (parent == above or self._within(parent, orphan))
+    def _is_peer(self, unit: Unit, orphan: Unit) -> bool:
+        """Whether the same unit has grown both: what one of its own lost counts beyond it."""
+        above, parent = self.orphaned.get(orphan), self.tale.parent.get(unit)
+        if above is None or parent is None:
+            return False
+        return parent == above or self._is_peer(parent, orphan)
 
     def roots(self, unit: Unit) -> set[Unit]:
         """Whom a unit held back by this one may name."""

@@ -323,6 +323,25 @@ class _Dag:
         )
 
 
+class _Added:
+    """What an expander may return: a few nodes, some of them behind a join."""
+
+    def __init__(self, choices: Choices, hosts: tuple[str, ...]) -> None:
+        self._choices = choices
+        self._hosts = hosts
+
+    def whole(self) -> ExecutionFragment:
+        parts = [self._leaf(f"n{number}") for number in range(1 + self._choices.below(4))]
+        half = (len(parts) + 1) // 2
+        link = self._choices.pick((chain, per_host, parallel))
+        return link(parallel(*parts[:half]), parallel(*parts[half:]))
+
+    def _leaf(self, name: str) -> ExecutionFragment | None:
+        some = self._choices.some(self._hosts, at_least=1)
+        on = one_of(some) if self._choices.once_in(6) else some
+        return node(name, StepSpec("plain"), on=on, **_settings(self._choices))
+
+
 class _Algebra:
     """What chain, per_host, parallel, rolling and scope make of nodes; with hooks."""
 
@@ -432,12 +451,12 @@ def _fragments(
     for id in [id for id, role in parts.items() if role == "expander"]:
         for host in graph.nodes[id].hosts:
             path = f"{id}/@{host}"
-            grown = _Dag(choices, (host, CONTROL_NODE), 3).whole()
+            grown = _Added(choices, (host, CONTROL_NODE)).whole()
             if choices.once_in(4) and grown.nodes:
                 parts[f"{path}/{grown.nodes[0].id}"] = "expander"
                 inner = f"{path}/{grown.nodes[0].id}"
                 for place in grown.nodes[0].hosts:
-                    fragments[inner, place] = _Dag(choices, (place,), 2).whole()
+                    fragments[inner, place] = _Added(choices, (place,)).whole()
             fragments[id, host] = grown
     return fragments
 

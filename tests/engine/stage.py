@@ -47,11 +47,12 @@ class NamedHost:
 
     async def batch(self, commands: Sequence[Command]) -> list[Completed]:
         self._stage.batches.append((self._name, [command.argv for command in commands]))
+        answers = [self._stage.answer(self._name, command) for command in commands]
         if self._stage.round_trip:
             await asyncio.sleep(self._stage.round_trip)
         if len(commands) > 1 and self._stage.breaks_batches:
             raise KubexmError("the batch broke")
-        return [self._stage.answer(self._name, command) for command in commands]
+        return answers
 
     async def put(self, path: str, data: bytes, **_: Any) -> None:
         pass
@@ -445,6 +446,18 @@ def raising(error: BaseException, *hosts: str) -> Callable[[Any], Any]:
     def act(ctx: Any) -> Any:
         if not hosts or ctx.host.name in hosts:
             raise error
+
+    return act
+
+
+def noting(seen: list[Any], what: Callable[[Any], Any], answer: Any = None) -> Callable[[Any], Any]:
+    """A part of an actor that takes note of something and answers."""
+
+    def act(ctx: Any) -> Any:
+        seen.append(what(ctx))
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
 
     return act
 

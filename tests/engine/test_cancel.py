@@ -262,13 +262,19 @@ def test_cancelled_before_it_began_a_run_starts_nothing() -> None:
     assert (result.status, result.message) == ("Cancelled", "too late")
 
 
-def test_cancelled_in_the_instant_in_which_units_are_launched_no_step_is_touched() -> None:
-    stage = Stage()
+def test_units_launched_in_the_instant_of_the_cancel_touch_nothing() -> None:
+    control = Control()
 
-    result = cancelled(stage, play("a", *(f"h{n}" for n in range(20))), at=0.0)
+    def first_look(ctx: StepContext) -> Verdict:
+        control.cancel("by request")
+        return Verdict.needed("not yet")
 
-    assert result.counts == {"Cancelled": 20} or result.status == "Success"
-    assert result.status in ("Cancelled", "Success")
+    stage = Stage(a=Actor(precheck=first_look))
+
+    result = stage.run(play("a", *(f"h{n}" for n in range(20))), control=control)
+
+    assert [what for _, what, _, _ in stage.notes] == ["precheck"]
+    assert result.counts == {"Cancelled": 20}
 
 
 def test_a_second_cancel_changes_nothing() -> None:

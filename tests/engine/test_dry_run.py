@@ -147,9 +147,7 @@ def test_an_unreachable_host_is_no_question() -> None:
 def test_readers_run_in_a_dry_run_too() -> None:
     seen: list[object] = []
     stage = Stage(r=Actor(role=Reader, values={"v": 1}))
-    stage.actors["a"] = Actor(
-        precheck=lambda ctx: seen.append(ctx.values["v"]) or Verdict.holds()
-    )
+    stage.actors["a"] = Actor(precheck=lambda ctx: seen.append(ctx.values["v"]) or Verdict.holds())
 
     result = stage.run(chain(play("r", provides=[Key("v")]), play("a", needs=["v"])), dry_run=True)
 

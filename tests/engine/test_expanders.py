@@ -198,9 +198,7 @@ def test_nodes_on_a_foreign_host_are_refused() -> None:
 
     result = stage.run(chain(play("e", "h1"), play("b", "h1", "h2")))
 
-    assert of(result, "e").message == (
-        "expands to nodes on h2, want `h1` or `control-node`"
-    )
+    assert of(result, "e").message == ("expands to nodes on h2, want `h1` or `control-node`")
     assert of(result, "b").status == "Skipped"
 
 

@@ -228,9 +228,7 @@ def test_a_held_back_part_fails_the_scope_on_hosts_that_entered_it() -> None:
 def test_hooks_do_not_run_on_a_quarantined_host() -> None:
     stage = Stage(a=fails(on=["h1"]))
 
-    result = stage.run(
-        scoped(play("a", "h1", "h2", tolerance=TOLERANT), *all_moments("h1", "h2"))
-    )
+    result = stage.run(scoped(play("a", "h1", "h2", tolerance=TOLERANT), *all_moments("h1", "h2")))
 
     assert of(result, "s/@always-1/always", "h1").message == "held back by s/a on h1: no"
     assert of(result, "s/@post-1/post", "h2").status == "Success"
@@ -259,9 +257,7 @@ def test_a_scope_that_was_not_entered_has_no_hooks() -> None:
 def test_a_scope_is_entered_when_anything_in_it_started() -> None:
     stage = Stage(x=fails())
     whole = parallel(play("x"), scoped(chain(play("a"), play("b")), hook(ALWAYS)))
-    linked = [
-        node if node.id != "s/b" else _with_edge(node, "x") for node in whole.nodes
-    ]
+    linked = [node if node.id != "s/b" else _with_edge(node, "x") for node in whole.nodes]
 
     stage.run(ExecutionFragment(tuple(linked), whole.joins))
 

@@ -72,9 +72,7 @@ def test_a_value_of_a_host_travels_along_same_host_edges() -> None:
     stage.actors["a"] = taker
     key = Key("v", "host")
 
-    stage.run(
-        per_host(play("r", "h1", "h2", provides=[key]), play("a", "h1", "h2", needs=["v"]))
-    )
+    stage.run(per_host(play("r", "h1", "h2", provides=[key]), play("a", "h1", "h2", needs=["v"])))
 
     assert {got["v"] for got in taker.got} == {"h1", "h2"}
 
@@ -205,9 +203,7 @@ def test_consumers_on_other_hosts_are_held_back_if_the_readers_host_is_lost() ->
 def test_a_reader_that_was_not_wanted_leaves_nothing_to_build_on() -> None:
     stage = Stage(r=Actor(role=Reader, values={"v": 1}, when=lambda view: False))
 
-    result = stage.run(
-        chain(play("r", provides=[Key("v")], when="false"), play("a", needs=["v"]))
-    )
+    result = stage.run(chain(play("r", provides=[Key("v")], when="false"), play("a", needs=["v"])))
 
     assert of(result, "a").status == "Failed"
     assert "`r` on `h1` left none: `when` does not hold" in of(result, "a").message
@@ -256,7 +252,9 @@ def test_a_minter_runs_once_for_all_who_need_it() -> None:
 def test_before_it_is_minted_a_value_is_an_empty_text() -> None:
     seen: list[Any] = []
     stage = Stage(m=minter(token="t"))
-    stage.actors["a"] = Actor(precheck=lambda ctx: seen.append(ctx.values["token"]) or Verdict.needed("-"))
+    stage.actors["a"] = Actor(
+        precheck=lambda ctx: seen.append(ctx.values["token"]) or Verdict.needed("-")
+    )
 
     stage.run(chain(play("m", provides=[TOKEN]), play("a", needs=["token"])))
 
@@ -569,9 +567,7 @@ def test_who_waits_for_a_value_holds_no_slot() -> None:
 
 def test_host_scoped_minters_serve_their_own_host() -> None:
     stage = Stage(a=Taker(satisfied=lambda host: host == "h1"))
-    stage.actors["m"] = Actor(
-        role=Minter, run=lambda ctx: Outcome(values={"token": ctx.host.name})
-    )
+    stage.actors["m"] = Actor(role=Minter, run=lambda ctx: Outcome(values={"token": ctx.host.name}))
     key = Key("token", "host")
 
     result = stage.run(
@@ -597,8 +593,6 @@ def test_time_spent_waiting_for_a_value_is_not_the_consumers() -> None:
     stage = Stage(m=minter(token="t"), a=Actor(duration=3.0))
     stage.actors["m"].run = lambda ctx: asyncio.sleep(60.0)
 
-    result = stage.run(
-        chain(play("m", provides=[TOKEN]), play("a", needs=["token"], timeout=5.0))
-    )
+    result = stage.run(chain(play("m", provides=[TOKEN]), play("a", needs=["token"], timeout=5.0)))
 
     assert of(result, "a").status == "Success"

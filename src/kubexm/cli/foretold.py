@@ -30,7 +30,7 @@ def counted(result: GraphExecutionResult) -> str:
     hosts = [host for node in result.node_results.values() for host in node.host_results.values()]
     parts = [
         (sum(host.changed for host in hosts), "to change"),
-        (sum(host.satisfied for host in hosts), "as wanted"),
+        (sum(_sign(host) == "=" for host in hosts), "as wanted"),
         (sum(host.sign == "?" for host in hosts), "known only when reached"),
         (sum(host.status == "Failed" for host in hosts), "failed"),
         (sum(host.status == "Skipped" and not host.satisfied for host in hosts), "held back"),

@@ -128,5 +128,5 @@ def retry_(
 def cancel_(task: Task, /) -> int:
     """Stop a run that another process works on; it can be resumed."""
     run = tasks.cancel(Home.from_environment(), task)
-    say(f"asked {run.holder} to stop; go on later with: kubexm task resume {run.id}")
+    say(f"asked task {run.id} to stop; go on later with: kubexm task resume {run.id}")
     return 0

@@ -71,7 +71,8 @@ async def ask(situation: Situation) -> Choice:
     while True:
         answer = await asyncio.to_thread(_input, f"{prompt} [p]rint commands > ")
         if answer.strip()[:1] == "p":
-            sys.stderr.write("".join(f"  {line}\n" for line in situation.commands))
+            looks = situation.commands or ("it runs without looking first",)
+            sys.stderr.write("".join(f"  {line}\n" for line in looks))
         elif (choice := CHOICES.get(answer.strip()[:1] or "r")) is not None:
             return "retry" if situation.error and choice == "run" else choice
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from kubexm.engine.bus import Bus
@@ -174,11 +174,15 @@ class Floor:
             if not done.done():
                 done.set_exception(error)
 
-    async def provide(self, unit: Unit, provider: Unit) -> None:
-        """Wait, without a slot, until another unit has left its values afresh."""
+    async def provide(self, unit: Unit, providers: Sequence[Unit]) -> None:
+        """Wait, without a slot, until other units have left their values afresh."""
+        if not providers:
+            return
         self.give_back(unit)
-        if (cause := await self._walk.demand(provider)) is not None:
-            raise HeldBack(cause)
+        for demand in [self._walk.demand(provider) for provider in providers]:
+            # Others wait for the same: that this unit is ended must not end their waiting.
+            if (cause := await asyncio.shield(demand)) is not None:
+                raise HeldBack(cause)
         await self._dispatcher.take(unit)
 
     def _progress(self, unit: Unit, done: float, total: float, text: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -73,7 +73,7 @@ class Floor(Protocol):
     async def take_pools(self, unit: Unit) -> None: ...
     async def pause(self, unit: Unit, seconds: float) -> None: ...
     async def intend(self, unit: Unit) -> None: ...
-    async def provide(self, unit: Unit, provider: Unit) -> None: ...
+    async def provide(self, unit: Unit, providers: Sequence[Unit]) -> None: ...
 
 
 class Lifecycle:
@@ -247,13 +247,15 @@ class Lifecycle:
 
     async def _refresh(self, unit: Unit, work: Work) -> None:
         """Values that only had to be read are there again if they had expired."""
-        for key in work.demands:
-            provider = self._floor.values.provider(key, unit.host)
-            if provider is None or provider.node.work.minted or self._fresh(key, unit.host):
-                continue
-            result = provider.result
-            if result is not None and not result.satisfied and result.sign != "?":
-                await self._floor.provide(unit, provider)
+        stale = [
+            provider
+            for provider in self._stale(unit, work)
+            if not provider.node.work.minted
+            and (result := provider.result) is not None
+            and not result.satisfied
+            and result.sign != "?"
+        ]
+        await self._floor.provide(unit, stale)
 
     def _wish(self, unit: Unit, work: Work) -> bool:
         """In a dry run: say which values this unit would have made, and whether there are any."""
@@ -263,17 +265,18 @@ class Lifecycle:
             self._floor.wish(provider)
         return bool(wished)
 
-    def _fresh(self, key: str, host: str) -> bool:
-        return self._floor.values.fresh(key, host, self._floor.runtime.now())
-
     async def _mint(self, unit: Unit, work: Work) -> None:
         """Have the values made that this unit turned out to need."""
+        wanted = [unit for unit in self._stale(unit, work) if unit.node.work.minted]
+        await self._floor.provide(unit, wanted)
+
+    def _stale(self, unit: Unit, work: Work) -> Iterator[Unit]:
+        """The units whose values are not there, or not any more."""
+        now = self._floor.runtime.now()
         for key in work.demands:
             provider = self._floor.values.provider(key, unit.host)
-            if provider is None or not provider.node.work.minted:
-                continue
-            if not self._fresh(key, unit.host):
-                await self._floor.provide(unit, provider)
+            if provider is not None and not self._floor.values.fresh(key, unit.host, now):
+                yield provider
 
     async def _run(self, unit: Unit, step: Step, ctx: StepContext, budget: Budget) -> Finished:
         work: Work = unit.node.work

@@ -1,11 +1,14 @@
-"""What the sources say about the fields of a class: the texts under their names."""
+"""What the sources say about a class and its fields: the texts under their names."""
 
 from __future__ import annotations
 
 import ast
 import functools
 import inspect
+import re
 import sys
+
+_EXAMPLE = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def field_texts(cls: type) -> dict[str, str]:
@@ -18,8 +21,14 @@ def field_texts(cls: type) -> dict[str, str]:
 
 
 def class_text(cls: type) -> str:
-    """What a class says of itself, or else the nearest one it derives from."""
-    return inspect.getdoc(cls) or ""
+    """What a class says of itself, or else the nearest one it derives from; no example."""
+    return _EXAMPLE.sub("", inspect.getdoc(cls) or "").strip()
+
+
+def class_example(cls: type) -> str:
+    """The YAML in what a class says of itself, if there is any."""
+    found = _EXAMPLE.search(inspect.getdoc(cls) or "")
+    return found[1] if found else ""
 
 
 @functools.cache

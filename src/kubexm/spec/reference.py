@@ -16,8 +16,8 @@ import msgspec
 from msgspec import inspect as types
 
 from kubexm.sim.settings import WorldSettings
-from kubexm.spec import model, references, shapes
-from kubexm.spec.docstrings import class_text, field_texts
+from kubexm.spec import conditions, model, references, shapes
+from kubexm.spec.docstrings import class_example, class_text, field_texts
 from kubexm.spec.files import SOURCE, TARGETS
 from kubexm.spec.model import Model
 from kubexm.spec.parameters import Parameter, as_written, parameters_of
@@ -290,6 +290,7 @@ def _default(value: Any) -> str:
 
 def _step(kind: str, cls: type[Step]) -> str:
     lines = [f"## {kind}", "", as_written(kind, class_text(cls)), *_nature(cls), ""]
+    lines.extend(_example(cls))
     known = dict(parameters_of(kind))
     rows = [_parameter(name, parameter, cls) for name, parameter in known.items()]
     if kind in TARGETS:
@@ -307,10 +308,21 @@ def _nature(cls: type[Step]) -> Iterator[str]:
         yield "\nIt changes nothing and adds steps to the running graph."
 
 
+def _example(cls: type[Step]) -> Iterator[str]:
+    if example := class_example(cls):
+        yield f"```yaml\n{example}```\n"
+
+
 def _parameter(name: str, parameter: Parameter, cls: type[Step]) -> tuple[str, str, str, str]:
     default = "**required**" if parameter.required else _default(parameter.default)
     text = field_texts(cls).get(parameter.field, "")
-    return f"`{name}`", shapes.described(parameter.shape), default, as_written(cls.kind, text)
+    return f"`{name}`", _shape(cls.kind, name, parameter), default, as_written(cls.kind, text)
+
+
+def _shape(kind: str, name: str, parameter: Parameter) -> str:
+    if (kind, name) == (conditions.KIND, conditions.THAT):
+        return "[expression](pipeline-file.md#expressions)"
+    return shapes.described(parameter.shape)
 
 
 def _table(rows: Iterable[tuple[str, str, str, str]]) -> Iterator[str]:

@@ -14,13 +14,27 @@ from kubexm.step.registry import step
 
 @step("assert")
 class Assert(Step):
-    """A condition holds, or a command succeeds; else the host is refused, and no retry helps."""
+    """A condition holds, or a command succeeds; else the host is refused, and no retry helps.
+
+    ```yaml
+    - name: processors
+      assert:
+        that: facts.cpus >= 2
+        message: the host has two processors
+        hint: take a larger machine
+    ```
+    """
 
     that: bool | None = None
+    """What must be true, such as `facts.cpus >= 2`."""
     argv: tuple[str, ...] | None = None
+    """A command that must succeed, in place of `that`."""
     message: str = ""
+    """What must hold, in words; needed with `that`."""
     hint: str = ""
+    """What to do where it does not hold."""
     sudo: bool | None = None
+    """Run as root through sudo; by default as `sudo` of the host says."""
 
     def __post_init__(self) -> None:
         require_one(that=self.that, argv=self.argv)
@@ -39,7 +53,7 @@ class Assert(Step):
         if answers and not answers[0].ok:
             raise self._refusal(answers[0])
         if self.that is False:
-            raise Refused(self.message, hint=self.hint)
+            raise Refused(f"does not hold: {self.message}", hint=self.hint)
         return Verdict.holds()
 
     async def run(self, ctx: StepContext) -> Outcome:
@@ -50,16 +64,26 @@ class Assert(Step):
         said = answer.error_text or answer.text
         found = f"`{' '.join(self.argv or ())}` exited with {answer.exit}"
         detail = f"{found}: {said}" if said else found
-        return Refused(f"{self.message}: {detail}" if self.message else detail, hint=self.hint)
+        failure = f"does not hold: {self.message}: {detail}" if self.message else detail
+        return Refused(failure, hint=self.hint)
 
 
 @step("noop")
 class Noop(Step):
-    """Nothing is done; it counts as a change unless told otherwise."""
+    """Nothing is done; it counts as a change unless told otherwise.
+
+    ```yaml
+    - name: milestone
+      noop: {text: the hosts are prepared}
+    ```
+    """
 
     text: str = ""
+    """What it is called in plans and results."""
     satisfied: bool = False
+    """There is nothing to do already."""
     changed: bool = True
+    """It counts as a change when it runs."""
 
     def summary(self) -> str:
         return self.text or "nothing"

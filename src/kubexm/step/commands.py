@@ -25,26 +25,46 @@ _CANT_RUN = (126, 127)
 
 @step("command")
 class Command(Step):
-    """A command was run; with a guard, only where that says so.
+    """A command was run; with `creates`, `unless` or `only_if`, only where these say so.
 
-    `creates`: not if this path exists. `unless`: not if this command succeeds. `only_if`: only
-    if this command succeeds. `undo` takes back what the command did.
+    ```yaml
+    - name: database
+      command:
+        argv: [shop, init, --data, /var/lib/shop]
+        creates: /var/lib/shop/shop.db
+        user: shop
+        undo: [rm, -f, /var/lib/shop/shop.db]
+    ```
     """
 
     argv: tuple[str, ...]
+    """The program and its arguments; no shell stands in between."""
     creates: str | None = None
+    """An absolute path; where something is there, the command does not run."""
     unless: tuple[str, ...] | None = None
+    """A command; where it succeeds, this one does not run."""
     only_if: tuple[str, ...] | None = None
+    """A command; where it fails, this one does not run."""
     sudo: bool | None = None
+    """Run as root through sudo; by default as `sudo` of the host says."""
     user: str | None = None
+    """Run as this user, whatever `sudo` says."""
     cwd: str | None = None
+    """The directory it runs in."""
     env: dict[str, str] = field(default_factory=dict)
+    """Environment variables of the command, its guards and its undo."""
     secret_env: dict[str, str] = field(default_factory=dict)
+    """Environment variables of the command alone, whose values are references to secrets."""
     stdin: str | None = None
+    """What it reads from its standard input."""
     secret_stdin: str | None = None
+    """The same as a reference to a secret."""
     expect: tuple[int, ...] = (0,)
+    """The exit codes that are a success."""
     undo: tuple[str, ...] | None = None
+    """A command that takes back what this one did; without one, a rollback leaves it."""
     uninterruptible: bool = False
+    """A cancel waits for the command instead of ending it."""
 
     declares_intent = True
 

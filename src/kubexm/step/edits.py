@@ -19,8 +19,11 @@ class Edit(Step):
     """A file is read whole, changed as text, and written back; the rest of it stays."""
 
     path: str
+    """Where the file is: an absolute path; a missing file is made."""
     secret: bool
+    """Never show what differs in the content."""
     sudo: bool | None
+    """Run as root through sudo; by default as `sudo` of the host says."""
 
     declares_intent = True
 
@@ -111,12 +114,25 @@ class Edit(Step):
 
 @step("block")
 class ManagedBlock(Edit):
-    """A file has a block of lines between two marks; the rest of the file is not ours."""
+    """A file has a block of lines between two marks; the rest of the file is not ours.
+
+    ```yaml
+    - name: addresses
+      block:
+        path: /etc/hosts
+        marker: shop
+        content: |
+          10.0.0.5 db.shop.internal
+    ```
+    """
 
     path: str
     content: str
+    """The lines between the marks."""
     marker: str = "managed"
+    """The name in the marks; blocks of one file are told apart by it."""
     comment: str = "#"
+    """What a comment begins with in this file: the marks are comments."""
     secret: bool = False
     sudo: bool | None = None
 
@@ -149,12 +165,24 @@ class ManagedBlock(Edit):
 
 @step("line")
 class LineInFile(Edit):
-    """A file has a line, in place of all that match; or, with `absent`, none of them."""
+    """A file has a line, in place of all that match; or, with `absent`, none of them.
+
+    ```yaml
+    - name: root-login
+      line:
+        path: /etc/ssh/sshd_config
+        line: PermitRootLogin no
+        match: "^#?PermitRootLogin "
+    ```
+    """
 
     path: str
     line: str
+    """The whole line; at the end of the file if there is nothing it replaces."""
     match: str = ""
+    """A regular expression; lines in which it is found give way to `line`."""
     absent: bool = False
+    """Remove the line and all that match, in place of adding it."""
     secret: bool = False
     sudo: bool | None = None
 

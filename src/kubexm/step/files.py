@@ -29,16 +29,34 @@ from kubexm.templates import render
 
 @step("file")
 class FilePresent(Step):
-    """A file is at `path`; content, mode, owner and group are as given, or left alone."""
+    """A file is at `path`; content, mode, owner and group are as given, or left alone.
+
+    ```yaml
+    - name: motd
+      file:
+        path: /etc/motd
+        content: |
+          Welcome to ${host.name}.
+        mode: "0644"
+    ```
+    """
 
     path: str
+    """Where the file is: an absolute path."""
     content: str | None = None
+    """All that the file holds; without it, what is there stays, and a new file is empty."""
     content_base64: str | None = None
+    """The same in base64, for what is no text."""
     mode: Mode = None
+    """Octal digits in quotes, such as `"0644"`; left alone unless given, `0644` for a new file."""
     owner: str | None = None
+    """The user it belongs to, by name or number; left alone unless given."""
     group: str | None = None
+    """Its group, by name or number; left alone unless given."""
     secret: bool = False
+    """Never show what differs in the content."""
     sudo: bool | None = None
+    """Run as root through sudo; by default as `sudo` of the host says."""
 
     declares_intent = True
 
@@ -119,17 +137,35 @@ class FilePresent(Step):
 
 @step("template")
 class Rendered(Step):
-    """A file is at `path` with a template filled in; one of the program's, or `text`."""
+    """A file is at `path` with a template filled in; one of the program's, or `text`.
+
+    ```yaml
+    - name: unit
+      template:
+        path: /etc/systemd/system/shop.service
+        template: systemd/service
+        data: {command: [/usr/bin/shop, serve], user: shop}
+    ```
+    """
 
     path: str
+    """Where the file is: an absolute path."""
     template: str | None = None
+    """The name of a template that comes with the program, such as `systemd/service`."""
     text: str | None = None
+    """The template itself, in Jinja; give this or `template`."""
     data: dict[str, Any] = field(default_factory=dict)
+    """What the template may use, by name; one that it uses and is not given is an error."""
     mode: Mode = None
+    """Octal digits in quotes, such as `"0644"`; left alone unless given, `0644` for a new file."""
     owner: str | None = None
+    """The user it belongs to, by name or number; left alone unless given."""
     group: str | None = None
+    """Its group, by name or number; left alone unless given."""
     secret: bool = False
+    """Never show what differs in the content."""
     sudo: bool | None = None
+    """Run as root through sudo; by default as `sudo` of the host says."""
 
     declares_intent = True
 
@@ -172,11 +208,20 @@ class Rendered(Step):
 
 @step("absent")
 class Absent(Step):
-    """Nothing is at `path`; a directory goes only with `recursive`, and all that is in it."""
+    """Nothing is at `path`; a directory goes only with `recursive`, and all that is in it.
+
+    ```yaml
+    - name: default-site
+      absent: {path: /etc/nginx/sites-enabled/default}
+    ```
+    """
 
     path: str
+    """What must not be there: an absolute path."""
     recursive: bool = False
+    """Remove a directory too, with all that is in it."""
     sudo: bool | None = None
+    """Run as root through sudo; by default as `sudo` of the host says."""
 
     declares_intent = True
 
@@ -214,13 +259,24 @@ class Absent(Step):
 
 @step("directory")
 class Directory(Step):
-    """A directory is at `path`, and all above it; mode, owner and group are its own."""
+    """A directory is at `path`, and all above it; mode, owner and group are its own.
+
+    ```yaml
+    - name: data
+      directory: {path: /var/lib/shop, mode: "0750", owner: shop}
+    ```
+    """
 
     path: str
+    """Where the directory is: an absolute path."""
     mode: Mode = None
+    """Octal digits in quotes, such as `"0755"`; left alone unless given."""
     owner: str | None = None
+    """The user it belongs to, by name or number; left alone unless given."""
     group: str | None = None
+    """Its group, by name or number; left alone unless given."""
     sudo: bool | None = None
+    """Run as root through sudo; by default as `sudo` of the host says."""
 
     declares_intent = True
 

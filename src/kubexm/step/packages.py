@@ -14,11 +14,20 @@ from kubexm.step.registry import step
 
 @step("package")
 class Package(Step):
-    """Packages are installed, each `name` or `name=version`; or, with `present: false`, none."""
+    """Packages are installed, each `name` or `name=version`; or, with `present: false`, none.
+
+    ```yaml
+    - name: tools
+      package: {names: [curl, nginx=1.22.1-9]}
+    ```
+    """
 
     names: tuple[str, ...]
+    """The packages, each `name` or `name=version`."""
     present: bool = True
+    """Whether they are there; if not, they are removed with their configuration."""
     sudo: bool | None = None
+    """Run as root through sudo; by default as `sudo` of the host says."""
 
     declares_intent = True
     uninterruptible = True

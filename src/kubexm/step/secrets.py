@@ -25,14 +25,26 @@ from kubexm.step.registry import step
 
 @step("secret-file")
 class SecretFile(Step):
-    """A file is at `path` whose whole content is a secret, given as a reference."""
+    """A file is at `path` whose whole content is a secret, given as a reference.
+
+    ```yaml
+    - name: token
+      secret-file: {path: /etc/shop/token, content: "env://SHOP_TOKEN", owner: shop}
+    ```
+    """
 
     path: str
+    """Where the file is: an absolute path."""
     content: str
+    """The reference: `env://NAME` or `file:///PATH`."""
     mode: Mode = "0600"
+    """Octal digits in quotes, such as `"0640"`."""
     owner: str | None = None
+    """The user it belongs to, by name or number; left alone unless given."""
     group: str | None = None
+    """Its group, by name or number; left alone unless given."""
     sudo: bool | None = None
+    """Run as root through sudo; by default as `sudo` of the host says."""
 
     declares_intent = True
 
@@ -67,17 +79,36 @@ class SecretFile(Step):
 
 @step("secret-template")
 class RenderedSecret(Step):
-    """A template filled in with secrets too: values of references, under the names given."""
+    """A template filled in with secrets too: values of references, under the names given.
+
+    ```yaml
+    - name: settings
+      secret-template:
+        path: /etc/shop/settings.ini
+        text: |
+          password = {{ password }}
+        secrets: {password: "env://SHOP_PASSWORD"}
+    ```
+    """
 
     path: str
+    """Where the file is: an absolute path."""
     secrets: dict[str, str]
+    """References to secrets, by the names that the template has for them."""
     template: str | None = None
+    """The name of a template that comes with the program, such as `systemd/service`."""
     text: str | None = None
+    """The template itself, in Jinja; give this or `template`."""
     data: dict[str, Any] = field(default_factory=dict)
+    """What the template may use, by name; one that it uses and is not given is an error."""
     mode: Mode = "0600"
+    """Octal digits in quotes, such as `"0640"`."""
     owner: str | None = None
+    """The user it belongs to, by name or number; left alone unless given."""
     group: str | None = None
+    """Its group, by name or number; left alone unless given."""
     sudo: bool | None = None
+    """Run as root through sudo; by default as `sudo` of the host says."""
 
     declares_intent = True
 

@@ -16,17 +16,27 @@ from kubexm.step.registry import step
 
 @step("service")
 class Service(Step):
-    """A unit runs and starts with the host, or not; None leaves either alone.
+    """A unit runs and starts with the host, or not; `null` leaves either alone.
 
     With `restarts_on`, it runs with these files as they are: it is started anew when they
     differ from those of its last start, which the host keeps a record of.
+
+    ```yaml
+    - name: nginx
+      service: {unit: nginx, restartsOn: [/etc/nginx/nginx.conf]}
+    ```
     """
 
     unit: str
+    """The name of the unit, such as `nginx` or `backup.timer`."""
     running: bool | None = True
+    """Whether it runs."""
     enabled: bool | None = True
+    """Whether it starts with the host; ignored for a unit that can't be enabled."""
     restarts_on: tuple[str, ...] = ()
+    """Absolute paths of files that it reads when it starts."""
     sudo: bool | None = None
+    """Run as root through sudo; by default as `sudo` of the host says."""
 
     declares_intent = True
     verifies = True

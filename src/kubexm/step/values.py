@@ -21,15 +21,26 @@ class Output(Step):
     """What a command writes becomes the value `key`."""
 
     key: str
+    """The name in `${values.NAME}`."""
     argv: tuple[str, ...]
+    """The program and its arguments; no shell stands in between."""
     parse: Parse = "text"
+    """How to read what the command writes: as it is, as a list of the lines that are not blank, or
+    as JSON."""
     scope: Literal["run", "host"] = "run"
+    """`run`: one value for all hosts, made on one. `host`: each host makes its own."""
     ttl: float | None = None
+    """Seconds it is good for; who needs it later has it made again. For ever if not given."""
     secret: bool = False
+    """Mask the value in all output, and encrypt it in the journal."""
     sudo: bool | None = None
+    """Run as root through sudo; by default as `sudo` of the host says."""
     user: str | None = None
+    """Run as this user, whatever `sudo` says."""
     cwd: str | None = None
+    """The directory the command runs in."""
     env: dict[str, str] = field(default_factory=dict)
+    """Environment variables of the command."""
 
     def __post_init__(self) -> None:
         require_argv(argv=self.argv)
@@ -70,7 +81,13 @@ class Output(Step):
 
 @step("value")
 class FetchValue(Output, Reader):
-    """A value was read from the host; nothing is changed."""
+    """A value was read from the host; nothing is changed.
+
+    ```yaml
+    - name: version
+      value: {key: version, argv: [shop, --version], scope: host}
+    ```
+    """
 
     async def run(self, ctx: StepContext) -> Outcome:
         return Outcome(changed=False, values={self.key: await self.produce(ctx)})
@@ -78,7 +95,14 @@ class FetchValue(Output, Reader):
 
 @step("mint")
 class Minted(Output, Minter):
-    """A value was made on the host, such as a token, because something needs it."""
+    """A value was made on the host, such as a token, because something needs it.
+
+    ```yaml
+    - name: token
+      runOnOneOf: [control-node]
+      mint: {key: join_token, argv: [shop, token, create], ttl: 3600, secret: true}
+    ```
+    """
 
     declares_intent = True
 

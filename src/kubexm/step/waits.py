@@ -17,18 +17,29 @@ from kubexm.step.registry import step
 class WaitFor(Step):
     """A port is open, a URL answers, or a command succeeds, as seen from the host.
 
-    The node's `timeout` says how long to wait; between two looks it holds no slot.
+    The step's `timeout` says how long to wait; between two looks it holds no slot.
+
+    ```yaml
+    - name: answers
+      timeout: 2m
+      wait: {url: "http://127.0.0.1:8080/health", interval: 5}
+    ```
     """
 
     port: int | None = None
+    """The TCP port that must be open."""
     url: str | None = None
+    """The `http://` or `https://` URL that must answer."""
     command: tuple[str, ...] | None = None
+    """The command that must succeed."""
     address: str = "127.0.0.1"
     """Where the port is."""
     status: int | None = None
     """What the URL must answer; by default anything from 200 to 399."""
     interval: float = 2.0
+    """Seconds between two looks."""
     sudo: bool | None = None
+    """Run `command` as root through sudo; by default as `sudo` of the host says."""
 
     def __post_init__(self) -> None:
         require_one(port=self.port, url=self.url, command=self.command)
@@ -83,10 +94,19 @@ class WaitFor(Step):
 
 @step("pause")
 class Pause(Step):
-    """Some seconds have passed, or a person has said yes."""
+    """Some seconds have passed, or a person has said yes.
+
+    ```yaml
+    - name: approval
+      runOnRoles: [control-node]
+      pause: {question: "The first hosts are done. Go on?"}
+    ```
+    """
 
     seconds: float | None = None
+    """How long to wait."""
     question: str | None = None
+    """What a person is asked, once for each host; any answer but yes refuses the host."""
 
     def __post_init__(self) -> None:
         require_one(seconds=self.seconds, question=self.question)

@@ -1,0 +1,265 @@
+"""A run that has ended is opened again: what succeeded is kept, the rest is tried once more."""
+
+from __future__ import annotations
+
+import pytest
+import tests.chaos.steps  # noqa: F401  # for a step that adds to the graph
+from tests.app.site import Site, statuses, task_of
+
+from kubexm.app import runs
+from kubexm.errors import InvalidInput, Refused
+from kubexm.plan.result import GraphExecutionResult
+
+HOSTS = """
+hosts:
+  - {name: n1, roles: [node]}
+  - {name: n2, roles: [node]}
+vars: {greeting: hello}
+runOnRoles: [node]
+"""
+STEPS = """
+modules:
+  - name: base
+    tasks:
+      - name: work
+        steps:
+          - {name: plain, command: {argv: [count, plain]}}
+          - {name: named, command: {argv: [count, "${host.name}"]}}
+          - {name: greets, file: {path: /srv/greeting, content: "${vars.greeting}"}}
+          - {name: fails, command: {argv: [deploy]}}
+          - {name: last, file: {path: /srv/last, content: done}}
+"""
+FAILS_ONCE = """
+simulate:
+  scripts:
+    - {argv: [count, "*"]}
+    - {argv: [deploy], exit: 1, times: 1}
+    - {argv: [deploy]}
+"""
+FAILS = FAILS_ONCE.replace(", times: 1}", "}")
+ONCE = {"n1": 1, "n2": 1}
+
+
+def failed(site: Site) -> str:
+    outcome = site.run()
+    assert outcome.result.status == "Failed"
+    return task_of(outcome)
+
+
+def test_retry_runs_what_failed_and_what_it_held_back_and_nothing_else(site: Site) -> None:
+    site.write(HOSTS + STEPS + FAILS_ONCE)
+    task = failed(site)
+
+    outcome = site.retry(task)
+
+    assert outcome.result.status == "Success"
+    assert site.ran("count", "*") == {"n1": 2, "n2": 2}
+    assert site.read("n1", "/srv/last") == "done"
+    assert site.tries(task)["greets", "n1"] == 1
+    assert [(run.id, run.status) for run in site.stored()] == [(task, "Success")]
+
+
+def test_retry_lifts_quarantine(site: Site) -> None:
+    site.write(HOSTS + STEPS + FAILS_ONCE.replace("exit: 1, times: 1", "exit: 0"))
+    site.run(check=True)  # makes the world
+    with site.hosts() as found:
+        found("n2").stop()
+    first = site.run()
+    with site.hosts() as found:
+        found("n2").revive()
+
+    outcome = site.retry(task_of(first))
+
+    assert (first.result.status, first.result.degraded) == ("Success", True)
+    assert (outcome.result.status, outcome.result.degraded) == ("Success", False)
+    assert outcome.result.quarantined == {}
+    assert site.ran("count", "*") == {"n1": 2, "n2": 2}
+    assert site.read("n2", "/srv/last") == "done"
+
+
+def test_retry_lifts_the_quarantine_of_a_tolerated_failure(site: Site) -> None:
+    body = STEPS.replace("- name: base\n", "- name: base\n    tolerance: {failed: 1}\n", 1)
+    site.write(HOSTS + body + FAILS_ONCE.replace("exit: 1,", "hosts: n2, exit: 1,"))
+    first = site.run()
+
+    outcome = site.retry(task_of(first))
+
+    assert (first.result.status, list(first.result.quarantined)) == ("Success", ["n2"])
+    assert (outcome.result.status, outcome.result.degraded) == ("Success", False)
+    assert site.ran("count", "*") == {"n1": 2, "n2": 2}
+
+
+def test_nothing_to_retry_is_said(site: Site) -> None:
+    site.write(HOSTS + STEPS + FAILS_ONCE.replace("exit: 1, times: 1", "exit: 0"))
+    task = task_of(site.run())
+
+    with pytest.raises(InvalidInput, match="succeeded, there is nothing to retry"):
+        site.retry(task)
+
+
+def test_retry_with_a_corrected_file_keeps_unchanged_nodes_only(site: Site) -> None:
+    site.write(HOSTS + STEPS + FAILS)
+    task = failed(site)
+    corrected = STEPS.replace("[count, plain]", "[count, other]").replace("[deploy]", "['true']")
+    site.write(HOSTS + corrected + FAILS)
+
+    outcome = site.retry(task, corrected=True)
+
+    assert outcome.result.status == "Success"
+    # `plain` was changed and ran again, `named` was not.
+    assert site.ran("count", "*") == {"n1": 3, "n2": 3}
+    tries = site.tries(task)
+    assert (tries["plain", "n1"], tries["named", "n1"], tries["greets", "n1"]) == (2, 1, 1)
+
+
+def test_retry_with_another_variable_runs_what_names_it(site: Site) -> None:
+    site.write(HOSTS + STEPS + FAILS)
+    task = failed(site)
+    fixed = STEPS.replace("[deploy]", "['true']")
+    site.write(HOSTS.replace("greeting: hello", "greeting: welcome") + fixed + FAILS)
+
+    site.retry(task, corrected=True)
+
+    assert site.read("n1", "/srv/greeting") == "welcome"
+    assert site.ran("count", "*") == {"n1": 2, "n2": 2}
+
+
+def test_retry_with_one_more_host_runs_everything_there_and_keeps_the_rest(site: Site) -> None:
+    site.write(HOSTS + STEPS + FAILS)
+    task = failed(site)
+    more = HOSTS.replace("vars:", "  - {name: n3, roles: [node]}\nvars:")
+    site.write(more + STEPS.replace("[deploy]", "['true']") + FAILS)
+
+    outcome = site.retry(task, corrected=True)
+
+    assert outcome.result.status == "Success"
+    assert site.ran("count", "*") == {"n1": 2, "n2": 2, "n3": 2}
+    assert statuses(outcome.result)["last"] == dict.fromkeys(("n1", "n2", "n3"), "Success")
+
+
+def test_what_took_a_value_runs_again_when_the_value_is_read_anew(site: Site) -> None:
+    body = """
+modules:
+  - name: base
+    tasks:
+      - name: work
+        steps:
+          - {name: read, value: {key: version, argv: [version, "1"], scope: host}}
+          - {name: uses, file: {path: /srv/version, content: "${values.version}"}}
+          - {name: aside, command: {argv: [count, aside]}}
+          - {name: fails, command: {argv: [deploy]}}
+simulate:
+  scripts:
+    - {argv: [version, "1"], stdout: "1\\n"}
+    - {argv: [version, "2"], stdout: "2\\n"}
+    - {argv: [count, "*"]}
+    - {argv: [deploy], exit: 1}
+"""
+    site.write(HOSTS + body)
+    task = failed(site)
+    site.write(HOSTS + body.replace('[version, "1"], scope', '[version, "2"], scope'))
+
+    site.retry(task, corrected=True)
+
+    assert site.read("n1", "/srv/version") == "2"
+    assert site.ran("count", "*") == ONCE
+
+
+def test_what_an_expander_added_is_kept_with_it(site: Site) -> None:
+    body = """
+modules:
+  - name: base
+    tasks:
+      - name: work
+        steps:
+          - {name: provider, chaos-provider: {path: /etc/provider}}
+          - {name: fails, command: {argv: [deploy]}}
+simulate:
+  machine: {files: {/etc/provider: "cloud-a\\n", /srv/chaos/x: ""}}
+  scripts:
+    - {argv: [provide, "*"], effects: {files: {/srv/chaos/provided: "yes"}}}
+    - {argv: [deploy], exit: 1}
+"""
+    site.write(HOSTS + body)
+    task = failed(site)
+    site.write(HOSTS + body.replace("command: {argv: [deploy]}", "command: {argv: ['true']}"))
+
+    outcome = site.retry(task, corrected=True)
+
+    assert outcome.result.status == "Success"
+    assert site.tries(task)["driver", "n1"] == site.tries(task)["setup", "n1"] == 1
+    assert "site/base/work/provider/@n1/driver" in outcome.result.node_results
+
+
+def test_retry_after_a_rollback_does_everything_again(site: Site) -> None:
+    fails = FAILS_ONCE.replace("exit: 1,", "hosts: n1, exit: 1,")
+    site.write(HOSTS + "onFailure: rollback\n" + STEPS + fails)
+    first = site.run()
+    gone = site.read("n1", "/srv/greeting")
+
+    outcome = site.retry(task_of(first))
+
+    assert (first.result.status, gone) == ("RolledBack", None)
+    assert outcome.result.status == "Success"
+    assert outcome.result.rollback is None
+    assert site.stored()[0].direction == "forward"
+    assert site.read("n2", "/srv/greeting") == "hello"
+    assert site.read("n2", "/srv/last") == "done"
+
+
+def test_hook_that_was_not_due_runs_when_the_retry_succeeds(site: Site) -> None:
+    hooks = """
+        hooks:
+          post:
+            - {name: after, file: {path: /srv/after, content: done}}
+"""
+    site.write(HOSTS + STEPS.rstrip() + hooks + FAILS_ONCE)
+    task = failed(site)
+    before = site.read("n1", "/srv/after")
+
+    site.retry(task)
+
+    assert (before, site.read("n1", "/srv/after")) == (None, "done")
+
+
+def test_retry_that_dies_before_its_first_unit_is_gone_on_with(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def dies(*_: object) -> GraphExecutionResult:
+        raise RuntimeError("power failure")
+
+    site.write(HOSTS + STEPS + FAILS)
+    task = failed(site)
+    site.write(HOSTS + STEPS.replace("[deploy]", "['true']") + FAILS)
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError):
+        patch.setattr(runs, "perform_held", dies)
+        site.retry(task, corrected=True)
+    interrupted = site.stored()[0]
+
+    outcome = site.resume(task)
+
+    assert interrupted.interrupted
+    assert outcome.result.status == "Success"
+    assert site.ran("count", "*") == {"n1": 2, "n2": 2}
+
+
+def test_retry_is_refused_when_a_later_run_changed_something(site: Site) -> None:
+    site.write(HOSTS + STEPS + FAILS)
+    task, later = failed(site), failed(site)
+
+    with pytest.raises(Refused, match=f"task `{later}` has changed `site` since"):
+        site.retry(task)
+
+    assert site.stored()[1].status == "Failed"
+    assert site.retry(task, force=True).result.status == "Failed"
+
+
+def test_file_of_another_pipeline_is_refused(site: Site) -> None:
+    site.write(HOSTS + STEPS + FAILS)
+    task = failed(site)
+    site.file.write_text(site.file.read_text().replace("name: site", "name: other"))
+
+    with pytest.raises(InvalidInput, match="ran `site`, but the file describes `other`"):
+        site.retry(task, corrected=True)
+
+    assert site.stored()[0].status == "Failed"
