@@ -12,6 +12,7 @@ from typing import Any
 
 from kubexm import engine, logger
 from kubexm.common.paths import Home
+from kubexm.common.roles import CONTROL_NODE
 from kubexm.connector.base import Connector
 from kubexm.connector.local import LocalConnector
 from kubexm.engine import Bus, Control, Journal, Options
@@ -25,6 +26,8 @@ from kubexm.runtime.build import Confirm, HostConfig, Runtime, RuntimeConfig, no
 from kubexm.sim.world import World
 from kubexm.spec.inventory import InventoryHost
 from kubexm.spec.loader import Loader
+from kubexm.step import registry
+from kubexm.step.contract import Expander
 from kubexm.store import Lease, Store
 
 Show = Callable[[Subscription, ExecutionGraph], Awaitable[None]]
@@ -156,8 +159,11 @@ def learned(result: GraphExecutionResult) -> dict[str, float]:
 
 
 def _needed(job: Job) -> list[InventoryHost]:
-    """The hosts that the graph names; others need not be reached."""
+    """The hosts that the graph names, or may come to name; others need not be reached."""
     named = {host for node in job.graph for host in node.hosts}
+    kinds = {node.step.kind for node in job.graph}
+    if any(issubclass(registry.find(kind), Expander) for kind in kinds):
+        named.add(CONTROL_NODE)
     for item in job.graph.compensations:
         named.update(host for node in item.nodes for host in node.hosts)
     return [host for host in job.hosts if host.name in named]

@@ -36,9 +36,7 @@ class ExecutionFragment(msgspec.Struct, frozen=True):
     @property
     def entries(self) -> tuple[str, ...]:
         """The nodes that wait for nothing inside the fragment."""
-        return tuple(
-            node.id for node in self.nodes if not node.after and not node.after_same_host
-        )
+        return tuple(node.id for node in self.nodes if not node.after and not node.after_same_host)
 
     @property
     def exits(self) -> tuple[str, ...]:
@@ -210,7 +208,9 @@ def settled(
     return replace(fragment, nodes=nodes)
 
 
-_Linker = Callable[[ExecutionFragment, ExecutionFragment], tuple[ExecutionFragment, tuple[Join, ...]]]
+_Linker = Callable[
+    [ExecutionFragment, ExecutionFragment], tuple[ExecutionFragment, tuple[Join, ...]]
+]
 
 
 def _in_sequence(

@@ -42,9 +42,7 @@ class ExecutionGraph(msgspec.Struct, frozen=True):
         """This graph and one more node; its id must be new."""
         return self.merge([node])
 
-    def merge(
-        self, nodes: Iterable[ExecutionNode], joins: Iterable[Join] = ()
-    ) -> ExecutionGraph:
+    def merge(self, nodes: Iterable[ExecutionNode], joins: Iterable[Join] = ()) -> ExecutionGraph:
         """This graph with more nodes and joins; no id may be there already."""
         return msgspec.structs.replace(
             self,
@@ -75,9 +73,7 @@ V = TypeVar("V", ExecutionNode, Join)
 def build(name: str, nodes: Iterable[ExecutionNode], **rest: Any) -> ExecutionGraph:
     """A graph of these nodes; a duplicate id is refused."""
     joins: Iterable[Join] = rest.pop("joins", ())
-    return ExecutionGraph(
-        name=name, nodes=_united({}, nodes), joins=_united({}, joins), **rest
-    )
+    return ExecutionGraph(name=name, nodes=_united({}, nodes), joins=_united({}, joins), **rest)
 
 
 def _united(known: Mapping[str, V], more: Iterable[V]) -> dict[str, V]:

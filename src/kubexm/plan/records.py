@@ -92,8 +92,7 @@ class HostSeen(Record, frozen=True):
 
 
 AnyRecord = (
-    HostSeen
-    | UnitDone | UnitIntended | UnitBound | Quarantined | Turned | LedgerEntry | Reopened
+    HostSeen | UnitDone | UnitIntended | UnitBound | Quarantined | Turned | LedgerEntry | Reopened
 )
 
 
