@@ -1,7 +1,9 @@
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.app.site import Site
+from tests.chaos.steps import provider_known
 
 
 @pytest.fixture
@@ -12,3 +14,10 @@ def site(tmp_path: Path) -> Site:
 @pytest.fixture
 def local(tmp_path: Path) -> Site:
     return Site(tmp_path, simulated=False)
+
+
+@pytest.fixture
+def provider() -> Iterator[None]:
+    """Pipelines may have a step that adds others."""
+    with provider_known():
+        yield

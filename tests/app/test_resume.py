@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 
 import pytest
-import tests.chaos.steps  # noqa: F401  # for a step that adds to the graph
 from tests.app.site import Site, statuses, stopping_at, task_of
 
 from kubexm.app import tasks
@@ -115,6 +114,7 @@ def test_killed_run_on_this_machine_is_resumed(local: Site) -> None:
     assert (place / "last").read_text() == "done"
 
 
+@pytest.mark.usefixtures("provider")
 def test_what_an_expander_added_is_there_after_a_resume(site: Site) -> None:
     site.write(
         HOSTS
@@ -143,6 +143,7 @@ simulate:
     assert outcome.result.status == "Success"
     assert set(site.ran("provide", "cloud-a")) == {"n1", "n2"}
     assert site.read("n1", "/srv/chaos/cloud-b") is None
+    assert site.read("control-node", "/tmp/provider-of-n2") == "cloud-a\n"
     assert "site/base/work/provider/@n1/driver" in tasks.show(site.home, task).result.node_results
 
 

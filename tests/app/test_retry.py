@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import tests.chaos.steps  # noqa: F401  # for a step that adds to the graph
 from tests.app.site import Site, statuses, task_of
 
 from kubexm.app import runs
@@ -165,6 +164,7 @@ simulate:
     assert site.ran("count", "*") == ONCE
 
 
+@pytest.mark.usefixtures("provider")
 def test_what_an_expander_added_is_kept_with_it(site: Site) -> None:
     body = """
 modules:

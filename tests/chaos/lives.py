@@ -18,7 +18,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NoReturn
 
-import tests.chaos.steps  # noqa: F401  # pipelines here use its step
+from tests.chaos.steps import provider_known
 
 from kubexm.app import runs
 from kubexm.app.execution import Front
@@ -161,8 +161,9 @@ def _live(place: Place, task: str | None) -> NoReturn:
 
 async def work(place: Place, task: str | None = None) -> None:
     """Begin the run, or go on with it, and return when it has ended."""
-    if task is None:
-        plan = PlanParams(PipelineParams(place.file))
-        await runs.run(RunParams(plan, simulate=True), Front(), place.home)
-    else:
-        await runs.resume(ResumeParams(task), Front(), place.home)
+    with provider_known():
+        if task is None:
+            plan = PlanParams(PipelineParams(place.file))
+            await runs.run(RunParams(plan, simulate=True), Front(), place.home)
+        else:
+            await runs.resume(ResumeParams(task), Front(), place.home)

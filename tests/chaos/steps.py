@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from kubexm.plan import node, per_host
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kubexm.plan import node, parallel, per_host
 from kubexm.runtime.contexts import StepContext
+from kubexm.step import registry
 from kubexm.step.commands import Command
 from kubexm.step.contract import Expander, Outcome
 from kubexm.step.files import FilePresent
-from kubexm.step.registry import step
+
+KIND = "chaos-provider"
 
 
-@step("chaos-provider")
+@registry.step(KIND)
 class Provider(Expander):
     """What the provider of a host asks for was added."""
 
@@ -21,9 +26,25 @@ class Provider(Expander):
 
     async def run(self, ctx: StepContext) -> Outcome:
         name = (await ctx.host.run("cat", self.path)).text
-        on = (ctx.host.name,)
-        added = per_host(
-            node("driver", FilePresent(f"/srv/chaos/{name}", content=f"{name}\n"), on=on),
-            node("setup", Command(("provide", name), creates="/srv/chaos/provided"), on=on),
+        host = ctx.host.name
+        here = per_host(
+            node("driver", FilePresent(f"/srv/chaos/{name}", content=f"{name}\n"), on=(host,)),
+            node("setup", Command(("provide", name), creates="/srv/chaos/provided"), on=(host,)),
         )
+        note = FilePresent(f"/tmp/provider-of-{host}", content=f"{name}\n")
+        added = parallel(here, node("note", note, on=("control-node",)))
         return Outcome(changed=False, fragment=added)
+
+
+# Pages, schemas and error messages name every kind there is: this one is known to none of them.
+del registry._KINDS[KIND]
+
+
+@contextmanager
+def provider_known() -> Iterator[None]:
+    """Let pipelines have the step."""
+    registry._KINDS[KIND] = Provider
+    try:
+        yield
+    finally:
+        del registry._KINDS[KIND]

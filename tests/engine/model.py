@@ -185,8 +185,13 @@ class Tale:
         return max((*before, *above), default=-1)
 
     def released(self, unit: Unit) -> float:
-        """When what waits for this unit may go on; a minter holds up nobody."""
-        if self.role(unit) == "minter":
+        """When what waits for this unit may go on; some hold up nobody.
+
+        Minters don't, and neither do hooks whose turn comes when all is undone.
+        """
+        hook = self.nodes[unit[0]].hook
+        last = hook is not None and hook.moment == "always" and self.scenario.policy == "rollback"
+        if last or self.role(unit) == "minter":
             return self.may_start(unit)
         if unit not in self.final:
             return math.inf

@@ -156,6 +156,21 @@ class Scenario:
         free = self.with_nodes(limits=NO_LIMITS, tolerance=None)
         return replace(free, unreachable=frozenset(), lag=None)
 
+    def with_undo(self) -> Scenario:
+        """The same where every undo goes well."""
+        scripts = {unit: replace(s, undo_fails=False) for unit, s in self.scripts.items()}
+        return replace(self.with_nodes(timeout=None), scripts=scripts).without("hangs")
+
+    def without_losses(self) -> Scenario:
+        """The same where no host is lost and nothing fails that could have gone well."""
+        calm = self.with_nodes(timeout=None, ignore_errors=False).without(*FAULTS)
+        return replace(calm, unreachable=frozenset())
+
+    def mended(self) -> Scenario:
+        """The same after all that was wrong has been put right."""
+        scripts = {unit: replace(script, wanted=True) for unit, script in self.scripts.items()}
+        return replace(self.without_losses(), scripts=scripts)
+
     def without_polls(self) -> Scenario:
         scripts = {unit: replace(script, polls=0) for unit, script in self.scripts.items()}
         return replace(self, scripts=scripts)

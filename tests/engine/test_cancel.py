@@ -352,7 +352,7 @@ def test_a_caller_that_gives_up_leaves_no_unit_running() -> None:
         run.cancel()
         with pytest.raises(asyncio.CancelledError):
             await run
-        return asyncio.all_tasks() - {asyncio.current_task()}  # type: ignore[arg-type]
+        return asyncio.all_tasks() - {asyncio.current_task()}
 
     stage = Stage(a=Actor(duration=600.0))
 

@@ -1,12 +1,12 @@
 """The dry run: same scheduling, prechecks only, nothing changed anywhere."""
 
 import pytest
-from tests.engine.stage import Actor, Stage, fails, of, play, raising, statuses, unreachable
+from tests.engine.stage import Actor, Stage, fails, noting, of, play, raising, statuses, unreachable
 
 from kubexm.errors import HostUnreachable, StepFailed
 from kubexm.plan import Key, RetryPolicy, chain, parallel, per_host
 from kubexm.plan.result import Sign
-from kubexm.step.contract import Expander, Outcome, Reader, Verdict
+from kubexm.step.contract import Expander, Reader, Verdict
 
 
 def wanting(sign: Sign, reason: str = "differs", diff: str = "") -> Actor:
@@ -147,7 +147,7 @@ def test_an_unreachable_host_is_no_question() -> None:
 def test_readers_run_in_a_dry_run_too() -> None:
     seen: list[object] = []
     stage = Stage(r=Actor(role=Reader, values={"v": 1}))
-    stage.actors["a"] = Actor(precheck=lambda ctx: seen.append(ctx.values["v"]) or Verdict.holds())
+    stage.actors["a"] = Actor(precheck=noting(seen, lambda ctx: ctx.values["v"], Verdict.holds()))
 
     result = stage.run(chain(play("r", provides=[Key("v")]), play("a", needs=["v"])), dry_run=True)
 
@@ -157,7 +157,8 @@ def test_readers_run_in_a_dry_run_too() -> None:
 
 def test_a_reader_of_something_not_there_yet_is_a_question_and_so_is_who_needs_it() -> None:
     reads: list[int] = []
-    stage = Stage(r=Actor(role=Reader, run=lambda ctx: reads.append(1) or _no_file()))
+    no_file = StepFailed("no such file")
+    stage = Stage(r=Actor(role=Reader, run=noting(reads, lambda ctx: 1, no_file)))
 
     result = stage.run(
         chain(play("a"), play("r", provides=[Key("v")]), play("b", "h1", "h2", needs=["v"])),
@@ -167,10 +168,6 @@ def test_a_reader_of_something_not_there_yet_is_a_question_and_so_is_who_needs_i
     assert (of(result, "r").sign, of(result, "b").sign, of(result, "b", "h2").sign) == (*"???",)
     assert "left none: no such file" in of(result, "b").message
     assert reads == [1]
-
-
-def _no_file() -> None:
-    raise StepFailed("no such file")
 
 
 def test_an_expander_of_something_not_there_yet_is_a_question() -> None:
@@ -230,7 +227,7 @@ def test_a_dry_run_schedules_as_a_run_does() -> None:
 
 def test_a_step_is_told_that_it_is_a_dry_run() -> None:
     told: list[bool] = []
-    stage = Stage(r=Actor(role=Reader, run=lambda ctx: told.append(ctx.dry_run) or Outcome()))
+    stage = Stage(r=Actor(role=Reader, run=noting(told, lambda ctx: ctx.dry_run)))
 
     stage.run(play("r"), dry_run=True)
 

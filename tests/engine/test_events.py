@@ -218,11 +218,11 @@ def test_a_listener_that_stopped_listening_slows_nothing() -> None:
 
 def test_a_listener_hears_events_while_the_run_goes_on() -> None:
     async def main() -> list[float]:
-        stage, bus, heard = Stage(a=Actor(duration=5.0)), Bus(), []
+        stage, bus = Stage(a=Actor(duration=5.0)), Bus()
+        clock = asyncio.get_running_loop().time
 
-        async def listen() -> None:
-            async for event in subscription:
-                heard.append(asyncio.get_running_loop().time() - event.at)
+        async def listen() -> list[float]:
+            return [clock() - event.at async for event in subscription]
 
         subscription = bus.subscribe()
         listener = asyncio.ensure_future(listen())
@@ -235,7 +235,6 @@ def test_a_listener_hears_events_while_the_run_goes_on() -> None:
             bus=bus,
         )
         bus.close()
-        await listener
-        return heard
+        return await listener
 
     assert set(virtual.run(main())) == {0.0}

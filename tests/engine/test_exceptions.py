@@ -92,9 +92,8 @@ def test_any_exception_in_diagnose_is_told_beside_the_failure(error: BaseExcepti
 def test_any_exception_in_rollback_is_that_undos_failure(error: BaseException) -> None:
     stage = Stage(a=Actor(rollback=raising(error)), b=Actor(run=raising(StepFailed("no"))))
 
-    result = stage.run(
-        parallel(chain(play("a"), play("b")), play("c", "h2")), on_failure="rollback"
-    )
+    plan = parallel(chain(play("a"), play("b")), play("c", "h2"))
+    result = stage.run(plan, on_failure="rollback")
 
     assert result.rollback is not None
     assert statuses(result.rollback) == {"@undo/a@h1": "Failed", "@undo/c@h2": "Success"}
@@ -124,7 +123,7 @@ def test_any_exception_in_a_condition_is_the_units_failure(error: BaseException)
 def test_any_exception_while_a_step_is_made_is_the_units_failure(error: BaseException) -> None:
     class Unbound(Stage):
         def load(self, node: Any) -> Any:
-            loaded = super().load(node)
+            loaded: Any = super().load(node)
             if node.id == "a":
                 loaded.static = None
                 loaded.bind = raising(error)
@@ -257,7 +256,7 @@ def test_an_outcome_of_nonsense_is_a_failure(answer: Any) -> None:
 def test_a_run_that_is_no_coroutine_is_a_failure() -> None:
     class Plain(Stage):
         def load(self, node: Any) -> Any:
-            loaded = super().load(node)
+            loaded: Any = super().load(node)
             if node.id == "a":
                 loaded.static.run = lambda ctx: Outcome()
             return loaded

@@ -17,6 +17,7 @@ from kubexm.plan import (
 )
 from kubexm.plan.events import HostQuarantined
 from kubexm.plan.fragment import ExecutionFragment, replace
+from kubexm.plan.records import Quarantined, RunState, UnitDone
 from kubexm.runtime.contexts import StepContext
 from kubexm.step.contract import Verdict
 
@@ -401,6 +402,31 @@ def test_hosts_that_could_not_be_opened_count_against_the_minimum() -> None:
     result = stage.run(play("a", "h1", "h2"), graph={"groups": (group,)})
 
     assert stage.started() == []
+    assert result.status == "Failed"
+
+
+def test_hosts_that_an_earlier_life_lost_count_against_the_minimum() -> None:
+    stage = Stage()
+    lost = Quarantined(at=0.0, host="h1", cause=Cause("a", "h1", "no route", "unreachable"))
+    group = HostGroup("etcd", ("h1", "h2"), minimum=2)
+
+    result = stage.run(
+        play("b", "h2"), graph={"groups": (group,), "hosts": HOSTS}, state=RunState.fold([lost])
+    )
+
+    assert stage.started() == []
+    assert "group `etcd` has 1 hosts left, needs 2" in result.message
+
+
+def test_failures_of_an_earlier_life_use_up_tolerance() -> None:
+    first, second = Stage(a=fails(on=["h1"])), Stage(a=fails(on=["h2"]))
+    plan = chain(play("a", *HOSTS, tolerance=ONE_FAILED), play("b", *HOSTS))
+    first.run(plan)
+    before = [r for r in first.records if isinstance(r, UnitDone) and r.host in ("h1", "h3")]
+
+    result = second.run(plan, state=RunState.fold(before[:2]))
+
+    assert of(result, "b", "h4").status == "Skipped"
     assert result.status == "Failed"
 
 

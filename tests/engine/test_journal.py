@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 from tests import virtual
-from tests.engine.stage import Actor, Stage, fails, graph_of, of, play
+from tests.engine.stage import Actor, Stage, fails, graph_of, of, play, unreachable
 
+from kubexm.engine import Control
 from kubexm.engine.journal import Broken, Durable
 from kubexm.errors import StoreUnusable
 from kubexm.plan import ExecutionFragment, Key, chain, parallel, per_host
@@ -224,16 +225,17 @@ def test_a_unit_interrupted_after_its_intent_and_found_done_was_changed_by_this_
     assert (of(result, "a").status, of(result, "a").changed) == ("Success", True)
 
 
+class Ledgered(Stage):
+    def ledger(self, name: str, remember: Any) -> Any:
+        ledger: Any = super().ledger(name, remember)
+        ledger.remember = lambda resource, prior: remember(
+            LedgerEntry(at=0.0, host=name, resource=resource, prior=dict(prior))
+        )
+        return ledger
+
+
 def test_a_ledger_entry_is_durable_before_the_step_goes_on() -> None:
     went_on: list[float] = []
-
-    class Ledgered(Stage):
-        def ledger(self, name: str, remember: Any) -> Any:
-            ledger = super().ledger(name, remember)
-            ledger.remember = lambda resource, prior: remember(
-                LedgerEntry(at=0.0, host=name, resource=resource, prior=dict(prior))
-            )
-            return ledger
 
     async def run(ctx: StepContext) -> None:
         await ctx.ledger.remember("/etc/hosts", {"mode": 0o644})
@@ -266,8 +268,6 @@ def test_a_failure_is_on_record_before_what_it_holds_back() -> None:
 
 
 def test_the_loss_of_a_host_is_on_record_before_what_it_holds_back() -> None:
-    from tests.engine.stage import unreachable
-
     stage = Stage(a=unreachable("h1"))
     journal = SlowJournal(0.0)
 
@@ -375,14 +375,6 @@ def test_who_waits_for_a_broken_journal_is_not_left_waiting(uninterruptible: boo
 def test_a_step_in_the_midst_of_its_work_hears_that_its_ledger_is_lost() -> None:
     heard: list[str] = []
 
-    class Ledgered(Stage):
-        def ledger(self, name: str, remember: Any) -> Any:
-            ledger = super().ledger(name, remember)
-            ledger.remember = lambda resource, prior: remember(
-                LedgerEntry(at=0.0, host=name, resource=resource, prior=dict(prior))
-            )
-            return ledger
-
     async def run(ctx: StepContext) -> None:
         try:
             await ctx.ledger.remember("/etc/hosts", {})
@@ -398,8 +390,6 @@ def test_a_step_in_the_midst_of_its_work_hears_that_its_ledger_is_lost() -> None
 
 
 def test_a_journal_that_breaks_while_the_run_is_being_cancelled_ends_it() -> None:
-    from kubexm.engine import Control
-
     async def main() -> float:
         control = Control()
         asyncio.get_running_loop().call_later(0.5, control.cancel, "by request")

@@ -5,7 +5,7 @@ from datetime import date
 from typing import Any
 
 import pytest
-from tests.engine.stage import Actor, Stage, fails, of, play, raising, statuses, unreachable
+from tests.engine.stage import Actor, Stage, fails, noting, of, play, raising, statuses, unreachable
 
 from kubexm.errors import InvalidGraph, StepFailed
 from kubexm.plan import Key, RetryPolicy, chain, link, one_of, parallel, per_host
@@ -252,9 +252,8 @@ def test_a_minter_runs_once_for_all_who_need_it() -> None:
 def test_before_it_is_minted_a_value_is_an_empty_text() -> None:
     seen: list[Any] = []
     stage = Stage(m=minter(token="t"))
-    stage.actors["a"] = Actor(
-        precheck=lambda ctx: seen.append(ctx.values["token"]) or Verdict.needed("-")
-    )
+    look = noting(seen, lambda ctx: ctx.values["token"], Verdict.needed("not yet"))
+    stage.actors["a"] = Actor(precheck=look)
 
     stage.run(chain(play("m", provides=[TOKEN]), play("a", needs=["token"])))
 
@@ -278,7 +277,7 @@ def test_what_does_not_need_it_goes_on_without_a_minter() -> None:
 
 
 @pytest.mark.parametrize("options", [{"parallelism": 1}, {"per_host": 1}])
-def test_minting_does_not_deadlock_on_the_last_slot(options: dict[str, int]) -> None:
+def test_minting_does_not_deadlock_on_the_last_slot(options: dict[str, Any]) -> None:
     stage = Stage(m=minter(token="t"))
 
     result = stage.run(
@@ -379,6 +378,22 @@ def test_a_dry_run_mints_nothing_and_says_what_it_would_mint() -> None:
     assert stage.started() == []
     assert (of(result, "m").sign, of(result, "m").message) == ("+", "would be made")
     assert of(result, "n").sign == "="
+
+
+def test_a_dry_run_does_not_mint_for_a_reader_either() -> None:
+    stage = Stage(m=minter(token="t"), r=reader(v=1))
+
+    result = stage.run(
+        chain(
+            play("m", provides=[TOKEN]),
+            play("r", needs=["token"], provides=[Key("v")]),
+            play("a", needs=["v"]),
+        ),
+        dry_run=True,
+    )
+
+    assert stage.started() == []
+    assert [of(result, name).sign for name in "mra"] == ["+", "?", "?"]
 
 
 def test_a_node_of_minters_is_finished_when_they_are() -> None:

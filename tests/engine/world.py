@@ -29,8 +29,8 @@ POLL = 1.0
 class Moment(NamedTuple):
     """Something that happened, in order.
 
-    Steps: look, looked, enter, leave, undo, undone. Engine: started, retried, final, lost.
-    Journal: recorded, durable.
+    Steps: look, looked, given (values), enter, leave, undo, undone. Engine: started, retried,
+    final, lost, expanded. Journal: recorded, durable.
     """
 
     at: float
@@ -61,6 +61,7 @@ class Acts(Step):
         return await self._world.look(self._node, ctx.host.name)
 
     async def run(self, ctx: StepContext) -> Outcome | NotYet | None:
+        self._world.tell("given", self._node, ctx.host.name, dict(ctx.values))
         return await self._world.work(self._node, ctx.host.name, self._role)
 
     async def rollback(self, ctx: StepContext) -> None:
@@ -136,6 +137,7 @@ class World(Stage):
         self.polled: dict[Unit, int] = {}
         self.busy: set[Unit] = set()
         self.broken: set[str] = set()
+        self.bounded: set[str] = set()
         self.frozen = False
         self.unreachable = dict.fromkeys(scenario.unreachable, "no answer")
 
@@ -146,6 +148,8 @@ class World(Stage):
 
     def load(self, node: ExecutionNode) -> LoadedPlay:
         role = self.scenario.role(node.id)
+        if node.timeout is not None:
+            self.bounded.add(node.id)
         step: Any = _ACTS[role](self, node.id, role)
         script = self.scenario.script
         return LoadedPlay(step, lambda view: script(node.id, view.host["name"]).wanted)
@@ -209,19 +213,25 @@ class World(Stage):
             return Outcome(changed=False, fragment=self.scenario.fragments.get(unit))
         if role in ("reader", "minter"):
             self.remains.minted[unit] = self.remains.minted.get(unit, 0) + 1
-            return Outcome(changed=role == "minter", values=self._values(node))
+            return Outcome(changed=role == "minter", values=self._values(unit))
         self.make(unit)
         return Outcome()
 
-    def _values(self, node: str) -> dict[str, str]:
-        found = self.scenario.graph.nodes.get(node)
-        return {key.name: f"made by {node}" for key in found.step.provides} if found else {}
+    def _values(self, unit: Unit) -> dict[str, Any]:
+        """Who made it; what does not last is different every time, and says until when."""
+        node, host = unit
+        made = self.remains.minted[unit]
+        return {
+            key.name: f"by {node} on {host}" if key.ttl is None else [made, self.now() + key.ttl]
+            for key in self.scenario.graph.nodes[node].step.provides
+        }
 
     def make(self, unit: Unit) -> None:
         """The unit's whole effect on its host; that of a compensation is to undo its scope."""
         scope, compensates, _ = unit[0].partition("/@compensate/")
         if compensates:
-            self.remains.made -= {other for other in self.remains.made if inside(other[0], scope)}
+            ours = {u for u in self.remains.made if not self.scenario.script(*u).made}
+            self.remains.made -= {other for other in ours if inside(other[0], scope)}
         else:
             self.remains.made.add(unit)
         self.remains.partly.discard(unit)
@@ -259,7 +269,10 @@ class World(Stage):
             self._leave_behind(unit, fate(unit))
 
     def _leave_behind(self, unit: Unit, fate: str) -> None:
-        if self.scenario.role(unit[0]) not in ("plain", "probed"):
+        """Only what would have ended well can have been done already."""
+        if self.scenario.role(unit[0]) not in ("plain", "probed") or unit[0] in self.bounded:
+            return
+        if self.scenario.script(*unit).faults:
             return
         if fate == "fully":
             self.make(unit)
@@ -381,18 +394,24 @@ def act(
     keep: int | None = None,
     fate: Callable[[Unit], str] = lambda unit: "not at all",
     intents: bool = False,
-    control: Control | None = None,
     durations: Mapping[str, float] | None = None,
+    cancel_at: float | None = None,
+    boots: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Story:
     """Run a scenario under virtual time, after what earlier lives left; die after `keep` records."""
     world = World(scenario, remains, intents=intents)
     diary = Diary(world, keep=keep)
+    control = Control()
+    if boots is not None:
+        world.facts = {h: {"boot_id": boots.get(h, "first")} for h in scenario.graph.hosts}
 
     async def life() -> GraphExecutionResult:
         main = asyncio.current_task()
         assert main is not None
         diary.on_crash = lambda: (world.freeze(fate), main.cancel())[0]
+        if cancel_at is not None:
+            asyncio.get_running_loop().call_later(cancel_at, control.cancel, "by the user")
         return await execute(
             scenario.graph,
             _Runtime(world),

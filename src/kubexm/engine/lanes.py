@@ -30,6 +30,7 @@ class Ask(NamedTuple):
     unit: Unit
     step: Step
     answer: asyncio.Future[Answer] | None = None
+    commands: Sequence[Command] | None = None
 
 
 class Lane:
@@ -63,11 +64,14 @@ class Lane:
         return verdict
 
     async def _asked(self, unit: Unit, step: Step) -> Verdict:
+        commands = step.probe(self._host)
+        if commands is not None and not commands:
+            return checked_verdict(step.judge(()))  # the host has nothing to say about it
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Answer] = loop.create_future()
         if not self._asks:
             loop.call_soon(self._flush)
-        self._asks.append(Ask(unit, step, future))
+        self._asks.append(Ask(unit, step, future, commands))
         answer = await future
         if isinstance(answer, BaseException):
             raise answer
@@ -119,7 +123,7 @@ class Lane:
     def _commands(self, ask: Ask) -> Sequence[Command] | None:
         """What to ask the host; None if there is nothing to ask, and then that is told."""
         try:
-            commands = ask.step.probe(self._host)
+            commands = ask.commands or ask.step.probe(self._host)
             if commands is not None:
                 return tuple(commands)
         except BaseException as error:

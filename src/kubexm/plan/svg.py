@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -97,7 +98,7 @@ class _Picture:
             if not box.items:
                 box.width = widest
         rank = min((box.rank for box in items), default=0)
-        whole = Box(text_width(scope.name, 12) + 32, rank=rank, items=items)
+        whole = Box(math.ceil(text_width(scope.name, 12)) + 32.0, rank=rank, items=items)
         self.faces[whole] = Face("scope", scope.name, tooltip=scope.path)
         self._parent |= dict.fromkeys(items, whole)
         return whole
@@ -121,7 +122,7 @@ class _Picture:
 
     def _leaf_box(self, face: Face, nodes: list[str]) -> Box:
         wanted = max(text_width(face.title, 12.5), *(text_width(line, 10.5) for line in face.lines))
-        width = min(max(wanted + 20, NARROWEST), WIDEST)
+        width = min(max(math.ceil(wanted) + 20.0, NARROWEST), WIDEST)
         height = 26.0 + 15.0 * len(face.lines)
         box = Box(width, height, min(map(self._rank.__getitem__, nodes)))
         self.faces[box] = face
@@ -379,17 +380,18 @@ def _text(text: str) -> str:
 
 def text_width(text: str, size: float) -> float:
     """About how wide a text is; there is no font to ask."""
-    return sum(_letter(letter) for letter in text) * size
+    return sum(map(_letter, text)) * size / 100
 
 
-def _letter(letter: str) -> float:
+def _letter(letter: str) -> int:
+    """In hundredths of the size: whole numbers add up to the same on every Python."""
     if unicodedata.east_asian_width(letter) in "WF":
-        return 1.0
-    return 0.32 if letter in "iljtf.,:;|!'()[]/ " else 0.58
+        return 100
+    return 32 if letter in "iljtf.,:;|!'()[]/ " else 58
 
 
 def _fitted(text: str, size: float, room: float) -> str:
-    if text_width(text, size) <= room + 0.1:
+    if text_width(text, size) <= room:
         return text
     shown = len(text)
     while shown and text_width(text[:shown], size) + 0.6 * size > room:
