@@ -1,4 +1,4 @@
-"""Runs a pipeline that is killed again and again, at instants that a seed decides.
+"""Runs a pipeline that is killed or cancelled again and again, at instants that a seed decides.
 
 Called with a pipeline, a seed and a directory; says in the end how often it killed.
 """
@@ -16,6 +16,8 @@ from random import Random
 
 from tests.chaos.lives import Life, Place
 
+from kubexm.store import Store
+
 MOST_KILLS = 500
 
 
@@ -27,7 +29,7 @@ def main(file: Path, seed: int, root: Path) -> int:
         strike = random.choice(STRIKES)
         strike(life, place, random)
         code = life.kill()
-        if code == -signal.SIGKILL:
+        if code == -signal.SIGKILL or place.is_cancelled:
             kills[strike.__name__] += 1
         elif not place.is_over:
             print(place.errors(), file=sys.stderr)
@@ -57,7 +59,17 @@ def at_a_change(life: Life, place: Place, random: Random) -> None:
     _after(life, random.choice((0.0, random.uniform(0.0, 0.002))))
 
 
-STRIKES = (while_starting, any_time, at_a_commit, at_a_change)
+def by_cancelling(life: Life, place: Place, random: Random) -> None:
+    """As a user would, from another process; what runs may end."""
+    any_time(life, place, random)
+    if (task := place.task()) is not None:
+        with Store.open(place.database) as store:
+            told = store.request_cancel(task[0])
+        if told is not None:
+            life.wait()
+
+
+STRIKES = (while_starting, any_time, at_a_commit, at_a_change, by_cancelling)
 
 
 def _after(life: Life, seconds: float) -> None:

@@ -74,7 +74,12 @@ class Place:
     def is_over(self) -> bool:
         """Whether the run has ended, however the process that ended it did."""
         task = self.task()
-        return task is not None and task[1] not in ("Pending", "Running")
+        return task is not None and task[1] not in ("Pending", "Running", "Cancelled")
+
+    @property
+    def is_cancelled(self) -> bool:
+        task = self.task()
+        return task is not None and task[1] == "Cancelled"
 
     def errors(self) -> str:
         """What went wrong in children, for whoever looks into a failed test."""

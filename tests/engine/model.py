@@ -17,8 +17,8 @@ from tests.engine.random_graphs import Role, Scenario, Script
 from tests.engine.world import POLL, Moment, Story
 from tests.unit_order import Order, units_of, waits_for
 
-from kubexm.plan import Cause, ExecutionFragment, ExecutionNode, HostResult, build
 from kubexm.engine.losses import ONE_MUST_DO_IT
+from kubexm.plan import Cause, ExecutionFragment, ExecutionNode, HostResult, build
 from kubexm.plan.node import ANY_HOST, DEFAULT_TOLERANCE, Hook
 from kubexm.plan.policy import FailureClass
 from kubexm.plan.records import AnyRecord, Quarantined, Unit, UnitDone
@@ -394,7 +394,9 @@ class Hooks:
 
     def _answer(self, unit: Unit, hook: Hook, at: float) -> str:
         results = list(self._results(unit, hook, at))
-        if not any(r.satisfied or r.status in ("Success", "Failed", "Cancelled") for _, r in results):
+        if not any(
+            r.satisfied or r.status in ("Success", "Failed", "Cancelled") for _, r in results
+        ):
             return "not entered"
         good = all(self._good(node, result) for node, result in results)
         wanted = {"post": good, "on-failure": not good, "always": True}
@@ -444,7 +446,7 @@ class Hooks:
         if self._tale.nodes[one].hook != hook:
             return False
         first = len(hook.scope) + 1
-        return one[first:].split("/")[0] == other[first:].split("/")[0]
+        return one[first:].split("/", maxsplit=1)[0] == other[first:].split("/", maxsplit=1)[0]
 
     def may_be_held_back(self, unit: Unit, hook: Hook) -> bool:
         failures = self._failures

@@ -476,9 +476,7 @@ def _fragments(
     return fragments
 
 
-def _scripts(
-    choices: Choices, plan: Scenario, faults: Sequence[Fault]
-) -> dict[Unit, Script]:
+def _scripts(choices: Choices, plan: Scenario, faults: Sequence[Fault]) -> dict[Unit, Script]:
     scripts = {}
     for id, item in _places(plan):
         for host in item.hosts:
@@ -500,9 +498,7 @@ def _places(plan: Scenario) -> Iterator[tuple[str, ExecutionNode]]:
             yield f"{id}/@{host}/{item.id}", item
 
 
-def _script(
-    choices: Choices, role: Role, item: ExecutionNode, faults: Sequence[Fault]
-) -> Script:
+def _script(choices: Choices, role: Role, item: ExecutionNode, faults: Sequence[Fault]) -> Script:
     troubles: tuple[Fault, ...] = ()
     if faults and choices.once_in(8):
         troubles = tuple(choices.pick(faults) for _ in range(1 + choices.below(3)))

@@ -152,6 +152,14 @@ def test_a_failure_among_what_was_added_holds_back_what_follows() -> None:
     assert of(result, "c", "h2").status == "Skipped"
 
 
+def test_a_failure_among_what_was_added_holds_back_all_behind_a_barrier() -> None:
+    stage = Stage(e=expander(lambda ctx: play("x", ctx.host.name)), x=fails("no", on=["h1"]))
+
+    result = stage.run(chain(play("e", "h1", "h2"), play("b", "h2")))
+
+    assert of(result, "b", "h2").message == "held back by e/@h1/x on h1: no"
+
+
 def test_an_expander_that_fails_adds_nothing() -> None:
     stage = Stage(e=Actor(role=Expander, run=raising(StepFailed("no"))))
 

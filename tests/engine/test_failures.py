@@ -90,6 +90,12 @@ def test_isolate_is_the_default_and_the_run_names_its_first_failure() -> None:
     assert stage.order("c") == ["c"]
 
 
+def test_the_run_names_its_first_failure() -> None:
+    stage = Stage(a=fails("first"), b=Actor(duration=1.0, run=raising(StepFailed("second"))))
+
+    assert stage.run(parallel(play("a"), play("b"))).message == "a on h1: first"
+
+
 def test_an_untolerated_failure_does_not_quarantine_its_host() -> None:
     stage = Stage(a=fails())
 
@@ -106,6 +112,20 @@ def test_fail_fast_starts_nothing_new_and_lets_what_runs_end() -> None:
 
     assert statuses(result) == {"a@h1": "Failed", "b@h1": "Success", "c@h1": "Skipped"}
     assert of(result, "c").message == "held back by a on h1: no"
+
+
+def test_fail_fast_stops_at_the_first_failure_whatever_fails_later() -> None:
+    stage = Stage(
+        a=fails("first"),
+        b=Actor(duration=1.0, run=raising(StepFailed("second"))),
+        x=Actor(duration=2.0),
+    )
+
+    result = stage.run(
+        parallel(play("a"), play("b"), per_host(play("x"), play("c"))), on_failure="fail-fast"
+    )
+
+    assert of(result, "c").message == "held back by a on h1: first"
 
 
 def test_fail_fast_holds_back_what_waits_for_a_slot() -> None:

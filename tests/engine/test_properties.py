@@ -99,7 +99,9 @@ def _check_that_it_had_to_wait(failures: Failures, unit: Unit) -> None:
     allowed = {root for failed in failures.reaching(unit) for root in failures.roots(failed)}
     lost = failures.lost_host_of(unit, math.inf)
     if lost is not None and failures.time(failures.lost[lost]) <= moment:
-        allowed |= {failures.lost_by[host] for host in tale.nodes[unit[0]].hosts if host in failures.lost_by}
+        allowed |= {
+            failures.lost_by[host] for host in tale.nodes[unit[0]].hosts if host in failures.lost_by
+        }
     if failures.halt is not None and failures.halt.time <= moment:
         allowed |= failures.halt.causes
     assert cause is not None
@@ -139,8 +141,14 @@ def test_a_unit_that_runs_ends_as_its_own_life_has_it(scenario: Scenario) -> Non
             assert scenario.policy == "rollback"
             assert halt is not None and halt.time <= tale.trace[tale.final[unit]].at
         elif result.cause is not None:
-            assert any(tale.results[other].failure or tale.results[other].cause for other in tale.providers(unit))
-        elif any(tale.results[other].satisfied for other in tale.providers(unit)) and not result.satisfied:
+            assert any(
+                tale.results[other].failure or tale.results[other].cause
+                for other in tale.providers(unit)
+            )
+        elif (
+            any(tale.results[other].satisfied for other in tale.providers(unit))
+            and not result.satisfied
+        ):
             assert result.failure == "failed"
         else:
             life = tale.life(unit)
@@ -244,9 +252,7 @@ NO_LOSS: tuple[Fault, ...] = ("failed", "bug", "refused", "look", "hangs", "lost
 
 
 @settings(max_examples=500)
-@given(
-    scenarios(roles=("expander",), faults=NO_LOSS, policies=("isolate",))
-)
+@given(scenarios(roles=("expander",), faults=NO_LOSS, policies=("isolate",)))
 def test_without_limits_a_run_takes_its_critical_path(scenario: Scenario) -> None:
     story = act(scenario.unlimited(), parallelism=10_000, per_host=10_000)
     tale = Tale(story)
@@ -280,7 +286,9 @@ def test_of_what_could_start_the_longest_remaining_path_does(
     scenario: Scenario, expected: list[float]
 ) -> None:
     durations = dict(zip(scenario.graph.nodes, itertools.cycle(expected), strict=False))
-    story = act(scenario.unlimited().without_polls(), durations=durations, parallelism=1, per_host=10_000)
+    story = act(
+        scenario.unlimited().without_polls(), durations=durations, parallelism=1, per_host=10_000
+    )
     tale = Tale(story)
     followers: dict[Unit, set[Unit]] = {unit: set() for unit in tale.waits}
     for unit, before in tale.waits.items():

@@ -15,18 +15,15 @@ Under `rollback` nothing hangs on that in the end: whatever was done is undone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
-import msgspec
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.engine.model import Failures, Tale
 from tests.engine.random_graphs import Scenario, scenarios
 from tests.engine.world import Remains, Story, act
 
-from kubexm.engine import Control
 from kubexm.engine.undo import is_undo, rolled_back
-from kubexm.plan.records import AnyRecord, Reopened, RunState, Turned, Unit, UnitDone
+from kubexm.plan.records import AnyRecord, Reopened, RunState, Turned, Unit
 from kubexm.plan.result import HostResult
 
 FATES = ("fully", "partly", "not at all")
@@ -190,7 +187,9 @@ def test_a_crash_at_any_record_leaves_nothing_that_is_not_undone(
 def check_undone(story: Story) -> None:
     """The hosts are as they were, but for hooks that run when all is undone."""
     before = {unit for unit, script in story.scenario.scripts.items() if script.made}
-    assert {unit for unit in story.world.remains.made - before if "/@always-" not in unit[0]} == set()
+    assert {
+        unit for unit in story.world.remains.made - before if "/@always-" not in unit[0]
+    } == set()
     assert before <= story.world.remains.made
     assert not story.world.remains.partly
     assert story.ended.status in ("RolledBack", "Failed")

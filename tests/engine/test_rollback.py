@@ -22,7 +22,7 @@ from kubexm.plan import (
     per_host,
     scope,
 )
-from kubexm.plan.events import TurnedBack
+from kubexm.plan.events import TurnedBack, UnitFinished
 from kubexm.plan.records import RunState, Turned, UnitDone
 from kubexm.plan.result import Cause, HostResult
 from kubexm.runtime.contexts import StepContext
@@ -138,6 +138,17 @@ def test_what_a_minter_made_is_undone() -> None:
     back(stage, chain(minted, play("b", needs=["token"]), play("c")))
 
     assert stage.order(what="rollback") == ["b", "mint"]
+
+
+def test_a_minter_that_nobody_needed_is_told_once_and_not_undone() -> None:
+    stage = Stage(mint=Actor(role=Minter, values={"token": "t"}), b=Actor(satisfied=True))
+    stage.actors["d"] = fails()
+    minted = play("mint", provides=[Key("token")])
+
+    back(stage, chain(minted, play("b", needs=["token"]), play("c"), play("d")))
+
+    assert [event.node for event in stage.told(UnitFinished)].count("mint") == 1
+    assert stage.order(what="rollback") == ["c"]
 
 
 def test_readers_are_not_undone() -> None:
@@ -300,12 +311,13 @@ def test_running_units_that_end_within_their_grace_are_undone() -> None:
     assert undone(stage) == [("b", "h1")]
 
 
-def test_running_units_are_ended_when_their_grace_is_over() -> None:
+def test_running_units_are_ended_when_their_grace_is_over_and_what_they_began_is_undone() -> None:
     stage = Stage(a=late_failure(), b=Actor(duration=600.0))
 
     result = back(stage, parallel(play("a"), play("b")), grace=10.0)
 
-    assert of(result, "b").status == "Cancelled"
+    assert of(result, "b").status == "RolledBack"
+    assert ("b", "h1") in stage.started("rollback")
     assert stage.end == 11.0
 
 
@@ -577,6 +589,23 @@ def test_a_deferred_hook_whose_first_node_failed_stops_there() -> None:
     result = back(stage, body)
 
     assert of(result, "s/@always-1/B").message == "held back by s/@always-1/A on h1: oh"
+
+
+def test_an_always_hook_of_a_compensated_scope_runs_after_that_and_stays() -> None:
+    stage = Stage(c=fails())
+    body = scope(
+        "app", play("b"), hooks=[HookFragment("always", play("A"))], compensate=play("reset")
+    )
+    outer = scope("out", chain(body, play("c")), hooks=[HookFragment("always", play("B"))])
+
+    result = back(stage, outer)
+
+    assert stage.order("out/app/@compensate/reset", "out/@always-1/B") == [
+        "out/app/@compensate/reset",
+        "out/@always-1/B",
+    ]
+    assert of(result, "out/@always-1/B").status == "Success"
+    assert of(result, "out/app/@always-1/A").status == "RolledBack"
 
 
 # The record.

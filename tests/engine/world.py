@@ -192,8 +192,8 @@ class World(Stage):
         self.busy.add(unit)
         try:
             await self._spend(FOREVER if fault == "hangs" else script.work)
-            self.busy.discard(unit)
         finally:
+            self.busy.discard(unit)
             self.tell("leave", node, host, "polls" if polls else fault)
         if fault is not None:
             self._break(host, fault)
@@ -326,7 +326,9 @@ class Diary:
         self._pending = False
         self._durable: Callable[[int], None] = lambda number: None
 
-    def start(self, durable: Callable[[int], None], broken: Callable[[BaseException], None]) -> None:
+    def start(
+        self, durable: Callable[[int], None], broken: Callable[[BaseException], None]
+    ) -> None:
         self._durable = durable
 
     def append(self, record: AnyRecord, *, urgent: bool) -> int:

@@ -18,7 +18,7 @@ class Endings:
 
     def begin(self, units: Iterable[Unit], grace: float) -> None:
         """End these: some now, the others when their grace is over."""
-        told = list(units)
+        told = sorted(units, key=lambda unit: unit.serial)
         for unit in told:
             if unit.ends == FREELY:
                 _end(unit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -12,7 +12,13 @@ from kubexm.engine.expansion import Grown
 from kubexm.engine.journal import Journal
 from kubexm.engine.options import Control, Options
 from kubexm.engine.ports import EngineRuntime, Load
-from kubexm.engine.results import node_results, nothing_to_do, run_status, with_rollback
+from kubexm.engine.results import (
+    node_results,
+    nothing_to_do,
+    rolled_back,
+    run_status,
+    with_rollback,
+)
 from kubexm.engine.scheduler import MakeWork, Scheduler
 from kubexm.engine.undo import UNDO, is_undo, undo_graph
 from kubexm.engine.values import Values
@@ -21,7 +27,7 @@ from kubexm.plan import events
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.node import ExecutionNode
 from kubexm.plan.policy import OnFailure
-from kubexm.plan.records import HostSeen, RunState, Turned
+from kubexm.plan.records import HostSeen, RunState, Turned, Unit
 from kubexm.plan.result import Cause, GraphExecutionResult
 
 
@@ -75,6 +81,7 @@ class _Run:
     durable: int = 0
     walks: list[Scheduler] = field(default_factory=list)
     broken: BaseException | None = None
+    changed: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     async def execute(self) -> GraphExecutionResult:
         self.started = self.runtime.now()
@@ -179,9 +186,15 @@ class _Run:
             await walk.run_deferred()
         return back
 
+    def _has_yet_to_go_back(self, walk: Scheduler) -> bool:
+        """Whether it was stopped right before it would have turned."""
+        due = self.policy == "rollback" and walk.losses.halt is not None
+        return due and walk.cancelled is not None and bool(_changed(walk, self.state.late))
+
     async def _undo(self, walk: Scheduler, cause: Cause) -> Scheduler | None:
         grown = Grown(self.graph, walk.expanded)
-        undo = undo_graph(self.graph, grown, _changed(walk))
+        self.changed = _changed(walk, self.state.late)
+        undo = undo_graph(self.graph, grown, self.changed)
         if undo is None:
             return None
         if self.state.turned is None:
@@ -196,7 +209,11 @@ class _Run:
         losses = walk.losses
         nodes = node_results(walk.topology.states, walk.cancelled)
         status = run_status(losses, walk.cancelled, nodes)
-        said = str(losses.failure) if losses.failure is not None else walk.cancelled
+        if back is None and self._has_yet_to_go_back(walk):
+            status = "Cancelled"
+        said = walk.cancelled
+        if losses.failure is not None and status != "Cancelled":
+            said = str(losses.failure)
         result = GraphExecutionResult(
             graph_name=self.graph.name,
             status=status,
@@ -211,15 +228,19 @@ class _Run:
         if back is None:
             return result
         undone = node_results(back.topology.states, back.cancelled)
-        tolerated = {id: frozenset(s.tolerated) for id, s in walk.topology.states.items()}
-        return with_rollback(result, undone, back.losses, back.cancelled, tolerated)
+        result = rolled_back(result, walk.topology.states, undone, self.changed)
+        return with_rollback(result, undone, back.losses, back.cancelled)
 
 
-def _changed(walk: Scheduler) -> dict[str, tuple[str, ...]]:
-    """Hosts on which each node changed something, in this life of the run or an earlier one."""
+def _changed(walk: Scheduler, late: Collection[Unit]) -> dict[str, tuple[str, ...]]:
+    """Hosts on which each node changed something on the way there, in this life or before."""
     changed: dict[str, tuple[str, ...]] = {}
     for id, state in walk.topology.states.items():
-        hosts = [unit.host for unit in state.units.values() if unit.result and unit.result.changed]
+        hosts = [
+            unit.host
+            for unit in state.units.values()
+            if unit.result is not None and unit.result.changed and unit.key not in late
+        ]
         if hosts:
             changed[id] = tuple(hosts)
     return changed

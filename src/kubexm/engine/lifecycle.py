@@ -108,16 +108,20 @@ class Lifecycle:
         except HeldBack as held:
             finished = Finished("Skipped", f"held back by {held.cause}", cause=held.cause)
         except Ended as ended:
-            finished = Finished("Cancelled", str(ended), cause=ended.cause)
+            finished = self._cut_short(unit, ended)
         except GeneratorExit:
             raise
         except BaseException as error:
-            finished = self._cut_short(unit) if unit.ended else _failed(_own(error))
+            finished = _failed(_own(error))
+            if unit.ended:
+                finished = self._cut_short(unit, self._floor.stopping(unit) or Ended("cancelled"))
         self._floor.finish(unit, finished)
 
-    def _cut_short(self, unit: Unit) -> Finished:
-        ended = self._floor.stopping(unit) or Ended("cancelled")
-        return Finished("Cancelled", str(ended), cause=ended.cause)
+    def _cut_short(self, unit: Unit, ended: Ended) -> Finished:
+        """It was ended; amid a run, of this life or an earlier one, it may have changed something."""
+        amid = unit.ends != FREELY or self._floor.was_intended(unit)
+        changed = amid and unit.node.work.changes
+        return Finished("Cancelled", str(ended), changed=changed, cause=ended.cause)
 
     async def _attempts(self, unit: Unit) -> Finished:
         lost = 0

@@ -81,12 +81,15 @@ def _result_of(unit: Unit, cancelled: str | None) -> HostResult:
 
 
 def run_status(losses: Losses, cancelled: str | None, nodes: Mapping[str, NodeResult]) -> Status:
-    """Failed if anything failed that nobody tolerates or ignores."""
-    if losses.failure is not None:
-        return "Failed"
-    if cancelled is not None and any(node.status == "Cancelled" for node in nodes.values()):
+    """Cancelled if it was stopped before its end, whatever had failed by then: it can go on."""
+    if cancelled is not None and _has_more_to_do(nodes):
         return "Cancelled"
-    return "Success"
+    return "Failed" if losses.failure is not None else "Success"
+
+
+def _has_more_to_do(nodes: Mapping[str, NodeResult]) -> bool:
+    hosts = (host for node in nodes.values() for host in node.host_results.values())
+    return any(host.status == "Cancelled" for host in hosts)
 
 
 def nothing_to_do(nodes: Mapping[str, NodeResult]) -> str:
@@ -104,9 +107,8 @@ def with_rollback(
     undone: dict[str, NodeResult],
     losses: Losses,
     cancelled: str | None,
-    tolerated: Mapping[str, frozenset[str]],
 ) -> GraphExecutionResult:
-    """The result of a run that was undone: what is undone is RolledBack."""
+    """The result of a run that was undone, as far as it was."""
     status = run_status(losses, cancelled, undone)
     missed = _missed(undone) if status == "Success" else ""
     if missed:
@@ -119,12 +121,10 @@ def with_rollback(
         end_time=max((n.end_time for n in undone.values() if n.end_time), default=None),
         message=str(losses.failure) if losses.failure is not None else missed or cancelled or "",
     )
-    nodes = {
-        id: _rolled_back(node, undone, id, tolerated.get(id, frozenset()))
-        for id, node in result.node_results.items()
-    }
     whole: Status = "RolledBack" if status == "Success" else status
-    return replace(result, status=whole, node_results=nodes, rollback=rollback)
+    if result.status == "Cancelled":
+        whole = "Cancelled"
+    return replace(result, status=whole, rollback=rollback)
 
 
 def _missed(undone: Mapping[str, NodeResult]) -> str:
@@ -136,17 +136,23 @@ def _missed(undone: Mapping[str, NodeResult]) -> str:
     return ""
 
 
-def _rolled_back(
-    node: NodeResult, undone: Mapping[str, NodeResult], id: str, tolerated: frozenset[str]
-) -> NodeResult:
-    hosts = {
-        name: replace(host, status="RolledBack")
-        if host.changed and _taken_back(undone, id, name)
-        else host
-        for name, host in node.host_results.items()
-    }
-    status = node_status(hosts.values(), tolerated)
-    return replace(node, host_results=hosts, status=status, message=node_message(hosts, status))
+def rolled_back(
+    result: GraphExecutionResult,
+    states: Mapping[str, NodeState],
+    undone: Mapping[str, NodeResult],
+    changed: Mapping[str, tuple[str, ...]],
+) -> GraphExecutionResult:
+    """What had been changed and is undone is RolledBack."""
+    nodes = dict(result.node_results)
+    for id, names in changed.items():
+        hosts = dict(nodes[id].host_results)
+        for name in names:
+            if _taken_back(undone, id, name):
+                hosts[name] = replace(hosts[name], status="RolledBack")
+        status = node_status(hosts.values(), frozenset(states[id].tolerated))
+        message = node_message(hosts, status)
+        nodes[id] = replace(nodes[id], host_results=hosts, status=status, message=message)
+    return replace(result, node_results=nodes)
 
 
 def _taken_back(undone: Mapping[str, NodeResult], id: str, host: str) -> bool:

@@ -253,7 +253,8 @@ class Scheduler:
     def _still_counts(self, record: UnitDone) -> bool:
         """Whether a unit that an earlier life of this run finished need not run again."""
         if record.result.status == "Cancelled":
-            return False
+            # A run on its way back ended it for good, a person only for the time being.
+            return record.result.cause is not None and self.losses.policy == "rollback"
         now = self._runtime.now()
         return all(value.expires is None or now < value.expires for value in record.values)
 
@@ -480,6 +481,8 @@ class Scheduler:
             unit.state = ACTIVE  # what follows from this may hold back all that is ready
             # If an earlier life of the run was killed amid this unit, its change may be there.
             changed = unit.node.work.changes and self.was_intended(unit)
+            if changed:
+                unit.host = self._state.bound.get(unit.node.id, unit.host)
             message = f"held back by {cause}"
             self._record(unit, Finished("Skipped", message, changed=changed, cause=cause))
 

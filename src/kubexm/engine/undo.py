@@ -62,6 +62,7 @@ def rolled_back(state: RunState) -> frozenset[Unit]:
         unit
         for unit, done in state.done.items()
         if done.result.changed
+        and unit not in state.late
         and (
             (unit[0], done.result.host_name) in undone
             or any(well and inside(unit[0], scope) for scope, well in scopes.items())

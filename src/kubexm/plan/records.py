@@ -106,6 +106,8 @@ class RunState:
     quarantined: dict[str, Cause] = field(default_factory=dict)
     boots: dict[str, str] = field(default_factory=dict)
     turned: Cause | None = None
+    late: set[Unit] = field(default_factory=set)
+    """Done after the run turned back, so no part of what is undone."""
 
     @classmethod
     def fold(cls, records: Iterable[AnyRecord]) -> RunState:
@@ -119,10 +121,7 @@ class RunState:
         """Take one more record into account."""
         match record:
             case UnitDone():
-                self.done[record.node, record.host] = record
-                if record.result.status != "Cancelled":
-                    self.intended.discard((record.node, record.host))
-                self._note_quarantine(record)
+                self._finish(record)
             case UnitIntended():
                 self.intended.add((record.node, record.host))
             case UnitBound():
@@ -137,6 +136,15 @@ class RunState:
                 self._reopen(record.units)
             case LedgerEntry():
                 pass  # the ledger belongs to the cluster, not to the run
+
+    def _finish(self, record: UnitDone) -> None:
+        unit = record.node, record.host
+        self.done[unit] = record
+        if self.turned is not None:
+            self.late.add(unit)
+        if record.result.status != "Cancelled":
+            self.intended.discard(unit)
+        self._note_quarantine(record)
 
     def _see(self, record: HostSeen) -> None:
         """After a reboot, finished units of the host start again at their precheck."""
@@ -160,6 +168,7 @@ class RunState:
             self.done.pop(unit, None)
             self.bound.pop(unit[0], None)
         self.quarantined.clear()
+        self.late.clear()
         self.turned = None
 
 

@@ -1,0 +1,142 @@
+"""Documents stay true: their pipelines run, their commands exist, their excerpts are excerpts."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kubexm.cli.main import app, guarded
+
+ROOT = Path(__file__).parents[1]
+TUTORIAL = ROOT / "docs" / "tutorial"
+GUIDES = [
+    *ROOT.glob("README*.md"),
+    *TUTORIAL.glob("*.md"),
+    *(ROOT / "docs" / "howto").glob("*.md"),
+    *(ROOT / "docs" / "explanation").glob("*.md"),
+]
+FENCE = re.compile(
+    r"(?P<notes>(?:^<!-- [^\n]*-->\n)*)^```(?P<language>\w+)\n(?P<body>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+# What is set before the command, the options before every command, pipes and redirections.
+AROUND = re.compile(r"^.*?kubexm |--log-\w+ \w+ | (?:[0-9]?>|\||&).*$")
+DELAY = re.compile(r"\b(median|low|high): [0-9.]+")
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def blocks(path: Path, language: str) -> Iterator[re.Match[str]]:
+    return (found for found in FENCE.finditer(path.read_text()) if found["language"] == language)
+
+
+def whole_pipelines() -> Iterator[object]:
+    """Each pipeline that a guide shows from its first line to its last."""
+    for path in GUIDES:
+        for found in blocks(path, "yaml"):
+            if found["body"].startswith("apiVersion:"):
+                title = re.search(r"^  name: (.+)$", found["body"], re.MULTILINE)
+                assert title is not None
+                yield pytest.param(found["body"], found["notes"], id=f"{path.stem}-{title[1]}")
+
+
+def commands(path: Path) -> list[list[str]]:
+    """Every command line of kubexm in a document, without what stands around the command."""
+    lines = [
+        line.removeprefix("$ ")
+        for found in blocks(path, "console")
+        for line in found["body"].splitlines()
+        if re.match(r"\$ ([A-Z_]+=\S+ )?kubexm ", line)
+    ]
+    return [shlex.split(AROUND.sub("", line)) for line in lines]
+
+
+@pytest.fixture(autouse=True)
+def fresh_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBEXM_HOME", str(tmp_path / "home"))
+
+
+def arguments(tmp_path: Path, text: str, *, simulated: bool) -> list[str]:
+    """How to run a pipeline of a document: without its delays, or away from the real /tmp."""
+    path = tmp_path / "pipeline.yaml"
+    if simulated:
+        path.write_text(DELAY.sub(r"\1: 0", text))
+        return ["-f", str(path), "--simulate"]
+    path.write_text(text.replace("/tmp/", f"{tmp_path}/"))
+    return ["-f", str(path)]
+
+
+def stage(file: str) -> str:
+    return (TUTORIAL / "files" / file).read_text()
+
+
+def last_task(capsys: pytest.CaptureFixture[str]) -> str:
+    capsys.readouterr()
+    assert guarded(["task", "list"]) == 0
+    return capsys.readouterr().out.splitlines()[1].split()[0]
+
+
+@pytest.mark.parametrize("file", ["1-file.yaml", "2-values.yaml"])
+def test_the_diary_is_written_once(
+    file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    diary = arguments(tmp_path, stage(file), simulated=False)
+
+    assert guarded(["run", *diary]) == 0
+    assert "Dear diary," in next(tmp_path.glob("**/*.txt")).read_text()
+    capsys.readouterr()
+    assert guarded(["run", *diary]) == 0
+    assert "changed" not in capsys.readouterr().err
+
+
+def test_the_shop_fails_and_opens_with_the_corrected_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def shop(file: str) -> list[str]:
+        return arguments(tmp_path, stage(file), simulated=True)
+
+    assert guarded(["run", *shop("3-roles.yaml")]) == 0
+    assert guarded(["run", *shop("4-broken.yaml")]) == 1
+    task = last_task(capsys)
+
+    assert guarded(["task", "retry", task, *shop("5-corrected.yaml")[:2]]) == 0
+    changed = [line.split()[1:3] for line in capsys.readouterr().err.splitlines()[1:]]
+    assert ["web3", "shop/web/release/cache"] in changed
+    assert ["web1", "shop/web/release/cache"] not in changed
+
+
+def test_the_tutorial_shows_what_is_in_its_files() -> None:
+    files = [path.read_text() for path in (TUTORIAL / "files").iterdir()]
+    shown = [found["body"] for found in blocks(TUTORIAL / "first-pipeline.md", "yaml")]
+
+    assert [text for text in shown if not any(text in whole for whole in files)] == []
+
+
+@pytest.mark.parametrize(("text", "notes"), list(whole_pipelines()))
+def test_a_pipeline_in_a_guide_ends_as_the_guide_says(
+    text: str, notes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_PASSWORD", "correct-horse")
+    exits = re.search(r"exits (\d)", notes)
+    pipeline = arguments(tmp_path, text, simulated="on this machine" not in notes)
+
+    assert guarded(["run", *pipeline]) == int(exits[1] if exits else 0)
+
+
+@pytest.mark.parametrize("document", GUIDES, ids=name)
+def test_a_document_shows_commands_that_exist(document: Path) -> None:
+    for command in commands(document):
+        app.parse_args(command, exit_on_error=False, print_error=False)
+
+
+def test_both_readmes_show_the_same_commands_and_outputs() -> None:
+    english, chinese = (
+        [found["body"] for found in blocks(ROOT / file, "console")]
+        for file in ("README.md", "README.zh-CN.md")
+    )
+
+    assert english == chinese
