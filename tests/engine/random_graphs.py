@@ -108,8 +108,8 @@ class Scenario:
         lines = [f"{self.policy}, lag {self.lag}, {dict(self.options)}"]
         lines += [f"unreachable {sorted(self.unreachable)}"] if self.unreachable else []
         lines += [f"{group}" for group in self.graph.groups]
-        for vertex in (*self.every_node(), *self.graph.joins.values()):
-            lines.append(f"{self.role(vertex.id)} {_brief(vertex)}")
+        lines += [f"{self.role(node.id)} {_brief(node)}" for node in self.every_node()]
+        lines += [_brief(join) for join in self.graph.joins.values()]
         for (id, host), fragment in self.fragments.items():
             lines.append(f"{id} on {host} adds {[_brief(n) for n in fragment.nodes]}")
             lines.append(f"    {[_brief(join) for join in fragment.joins]}")
@@ -210,7 +210,7 @@ class Choices:
 
 
 @st.composite
-def scenarios(draw: st.DrawFn, **wanted: Any) -> Scenario:
+def scenarios(draw: st.DrawFn, /, **wanted: Any) -> Scenario:
     """Runs of any kind; `wanted` as in `scenario`."""
     return scenario(draw(st.binary(min_size=500, max_size=500)), **wanted)
 

@@ -124,9 +124,9 @@ class Slots:
             if unit in self._over or unit not in self._started:
                 continue
             place = self.places[unit]
-            if place.since is not None and place.since <= time + INSTANT:
-                if not place.pools or self._has_its_values(unit):
-                    yield unit, place
+            due = place.since is not None and place.since <= time + INSTANT
+            if due and (not place.pools or self._has_its_values(unit)):
+                yield unit, place
         for unit in self.tale.waits:
             if unit not in self._started | self._over and self._ready(unit):
                 yield unit, Place(self._host(unit))

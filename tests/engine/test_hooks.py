@@ -214,6 +214,16 @@ def test_a_hook_on_a_host_where_the_scope_does_nothing_follows_the_whole_scope()
     assert stage.at("start", "s/@post-1/post", "h3") == 9.0
 
 
+def test_a_failure_on_another_host_is_none_of_this_hosts_hooks() -> None:
+    stage = Stage(b=fails())
+    body = parallel(play("a", "h1"), play("b", "h2"))
+
+    result = stage.run(scoped(body, hook(ON_FAILURE, "h1", "h2")))
+
+    assert of(result, "s/@on-failure-1/on-failure", "h1").satisfied
+    assert of(result, "s/@on-failure-1/on-failure", "h2").status == "Success"
+
+
 def test_a_held_back_part_fails_the_scope_on_hosts_that_entered_it() -> None:
     """`b` waits for `a` everywhere: on `h2`, `a` succeeded and `b` never came."""
     stage = Stage(a=fails(on=["h1"]))
@@ -372,6 +382,47 @@ def test_a_failure_in_a_hook_on_one_host_leaves_the_other_hosts_hooks_alone() ->
 
     assert of(result, "s/@on-failure-1/y", "h1").status == "Skipped"
     assert of(result, "s/@on-failure-1/y", "h2").status == "Success"
+
+
+def test_a_failure_in_a_hook_reaches_the_rest_of_it_through_holes() -> None:
+    stage = Stage(a=fails(), x=fails("oh", on=["h2"]))
+    steps = per_host(play("x", "h1", "h2"), play("y", "h1"), play("z", "h1", "h2"))
+
+    result = stage.run(scoped(play("a", "h1", "h2"), HookFragment(ALWAYS, steps)))
+
+    assert of(result, "s/@always-1/z", "h2").message == "held back by s/@always-1/x on h2: oh"
+    assert of(result, "s/@always-1/z", "h1").status == "Success"
+
+
+def test_a_tolerated_failure_in_a_hook_costs_the_host_and_not_the_hook() -> None:
+    stage = Stage(x=fails(on=["h1"]))
+    steps = chain(play("x", "h1", "h2", tolerance=TOLERANT), play("y", "h1", "h2"), play("z", "h2"))
+
+    result = stage.run(scoped(play("a", "h1", "h2"), HookFragment(ALWAYS, steps, barrier=True)))
+
+    assert of(result, "s/@always-1/y", "h1").status == "Skipped"
+    assert of(result, "s/@always-1/y", "h2").status == "Success"
+    assert of(result, "s/@always-1/z", "h2").status == "Success"
+
+
+def test_an_untolerated_failure_in_a_hook_holds_back_what_waits_at_its_barrier() -> None:
+    stage = Stage(a=fails(), x=fails("oh", on=["h1"]))
+    steps = chain(play("x", "h1", "h2"), play("y", "h2"))
+
+    result = stage.run(scoped(play("a", "h1", "h2"), HookFragment(ALWAYS, steps, barrier=True)))
+
+    assert of(result, "s/@always-1/y", "h2").message == "held back by s/@always-1/x on h1: oh"
+
+
+def test_a_hook_joined_to_several_ends_of_its_scope_does_not_take_their_failure_for_its_own() -> (
+    None
+):
+    stage = Stage(a=fails())
+    steps = HookFragment(ON_FAILURE, parallel(play("x"), play("y")), barrier=True)
+
+    stage.run(scoped(parallel(play("a"), play("b")), steps))
+
+    assert set(ran(stage)) == {"a", "b", "x", "y"}
 
 
 # What hooks hand on.

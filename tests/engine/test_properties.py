@@ -139,7 +139,8 @@ def test_a_unit_that_runs_ends_as_its_own_life_has_it(scenario: Scenario) -> Non
             continue
         if result.status == "Cancelled":
             assert scenario.policy == "rollback"
-            assert halt is not None and halt.time <= tale.trace[tale.final[unit]].at
+            assert halt is not None
+            assert halt.time <= tale.trace[tale.final[unit]].at
         elif result.cause is not None:
             assert any(
                 tale.results[other].failure or tale.results[other].cause
@@ -272,7 +273,8 @@ def test_without_limits_a_run_takes_its_critical_path(scenario: Scenario) -> Non
     for unit in tale.waits:
         assert tale.trace[tale.final[unit]].at == pytest.approx(end(unit))
     result = story.ended
-    assert result.end_time is not None and result.start_time is not None
+    assert result.end_time is not None
+    assert result.start_time is not None
     took = (result.end_time - result.start_time).total_seconds()
     assert took == pytest.approx(max(ends.values()), abs=1e-5)
 

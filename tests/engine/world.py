@@ -208,7 +208,7 @@ class World(Stage):
         raise _FAULTS[fault]
 
     def _outcome(self, unit: Unit, role: Role) -> Outcome:
-        node, host = unit
+        _node, _host = unit
         if role == "expander":
             return Outcome(changed=False, fragment=self.scenario.fragments.get(unit))
         if role in ("reader", "minter"):
@@ -401,7 +401,7 @@ def act(
     boots: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Story:
-    """Run a scenario under virtual time, after what earlier lives left; die after `keep` records."""
+    """Run a scenario under virtual time after earlier lives; die after `keep` records."""
     world = World(scenario, remains, intents=intents)
     diary = Diary(world, keep=keep)
     control = Control()
@@ -411,7 +411,12 @@ def act(
     async def life() -> GraphExecutionResult:
         main = asyncio.current_task()
         assert main is not None
-        diary.on_crash = lambda: (world.freeze(fate), main.cancel())[0]
+
+        def crash() -> None:
+            world.freeze(fate)
+            main.cancel()
+
+        diary.on_crash = crash
         if cancel_at is not None:
             asyncio.get_running_loop().call_later(cancel_at, control.cancel, "by the user")
         return await execute(

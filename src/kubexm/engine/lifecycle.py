@@ -118,7 +118,7 @@ class Lifecycle:
         self._floor.finish(unit, finished)
 
     def _cut_short(self, unit: Unit, ended: Ended) -> Finished:
-        """It was ended; amid a run, of this life or an earlier one, it may have changed something."""
+        """It was ended; amid a run, of this life or an earlier, it may have changed something."""
         amid = unit.ends != FREELY or self._floor.was_intended(unit)
         changed = amid and unit.node.work.changes
         return Finished("Cancelled", str(ended), changed=changed, cause=ended.cause)

@@ -10,8 +10,8 @@ from kubexm.plan.node import ANY_HOST, ExecutionNode, Hook, Join
 from kubexm.plan.result import Cause, HostResult
 from kubexm.plan.validation import inside
 
-Answer = Literal["is due", "succeeded", "failed", "was not entered"]
-"""A hook is due, or why it is not."""
+Answer = Literal["is due", "succeeded", "was not entered"]
+"""A hook is due as far as its scope says, or why it is not; a cause may hold it back still."""
 States = Mapping[str, NodeState]
 
 
@@ -44,14 +44,12 @@ class Scopes:
         results = list(self._results(hook, unit.host))
         if not any(_started(result) for _, result in results):
             return "was not entered"
-        if hook.moment == "always":
+        if hook.moment != "on-failure":
             return "is due"
         failed = not all(
             _good(state, result) or self._follows_hook(result) for state, result in results
         )
-        if hook.moment == "on-failure":
-            return "is due" if failed else "succeeded"
-        return "failed" if failed else "is due"
+        return "is due" if failed else "succeeded"
 
     def _results(self, hook: Hook, host: str) -> Iterator[tuple[NodeState, HostResult]]:
         for state in self._bodies.get(hook.scope, ()):
