@@ -11,7 +11,7 @@ from contextlib import ExitStack
 import pytest
 from tests.app.site import Site
 
-from kubexm.errors import LockHeld
+from kubexm.errors import InvalidInput, LockHeld
 from kubexm.store import Store
 
 HELD = """
@@ -132,3 +132,12 @@ def test_process_that_lost_its_lease_ends_by_itself_and_says_why(site: Site) -> 
     assert "was taken over by another process" in errors
     assert f"kubexm task show {run.id}" in errors
     assert site.stored()[0].interrupted
+
+
+def test_run_on_hosts_that_can_not_be_reached_by_this_version_is_never_made(local: Site) -> None:
+    local.write(HELD)
+
+    with pytest.raises(InvalidInput, match="host `n1` is reached by ssh"):
+        local.run()
+
+    assert not local.database.exists()

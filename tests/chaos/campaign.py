@@ -9,7 +9,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import count
 from pathlib import Path
 
 from tests.chaos.lives import Place, work
@@ -18,6 +17,8 @@ from tests.chaos.reckoning import Remains, reckon
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 AT_ONCE = 3
+LONGEST = 500
+"""Seconds after which something hangs for sure, on whatever machine."""
 
 
 def undisturbed(pipeline: str, directory: Path) -> Remains:
@@ -28,21 +29,26 @@ def undisturbed(pipeline: str, directory: Path) -> Remains:
 
 
 def disturbed(
-    program: str, pipeline: str, directory: Path, *, until: int
+    way: str, pipeline: str, directory: Path, *, until: int
 ) -> Iterator[tuple[Remains, Counter[str]]]:
-    """What runs leave that a program disturbs, until it has done so this often in all."""
-    total, seeds = 0, count(1)
+    """What runs leave that are disturbed, until that was done this often in all."""
+
+    def some(first: int) -> str:
+        numbers = map(str, (first, AT_ONCE, until // AT_ONCE))
+        command = (sys.executable, "-m", "tests.chaos.driver", way, HERE / pipeline, directory)
+        done = subprocess.run(
+            (*command, *numbers),
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=LONGEST,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        while total < until:
-            chosen = [next(seeds) for _ in range(AT_ONCE)]
-            for found in pool.map(lambda seed: _one(program, pipeline, directory, seed), chosen):
-                total += next(iter(found[1].values()))
-                yield found
-
-
-def _one(program: str, pipeline: str, directory: Path, seed: int) -> tuple[Remains, Counter[str]]:
-    place = Place(directory / f"{program}-{seed}", HERE / pipeline)
-    command = (sys.executable, "-m", f"tests.chaos.{program}", place.file, str(seed), place.root)
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"seed {seed}: {done.stderr}"
-    return reckon(place), Counter(json.loads(done.stdout))
+        for lines in pool.map(some, range(1, AT_ONCE + 1)):
+            for line in map(json.loads, lines.splitlines()):
+                place = Place(directory / str(line["seed"]), HERE / pipeline)
+                yield reckon(place), Counter(line["done"])

@@ -1,16 +1,9 @@
-"""Freezes a process that works on a run for longer than its lease, lets another take over, and
-wakes the first one again, at instants that a seed decides.
-
-Called with a pipeline, a seed and a directory; says in the end how often it did so.
-"""
+"""Freezes lives of a run for longer than their lease, and wakes them when another took over."""
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from collections import Counter
-from pathlib import Path
 from random import Random
 
 from tests.chaos.lives import LEASE_LOST, PAUSE, Life, Place
@@ -22,24 +15,21 @@ FREEZES = 4
 LEASE = 1.0
 
 
-def main(file: Path, seed: int, root: Path) -> int:
+def disturb(place: Place, random: Random) -> Counter[str]:
+    """Have the run end in spite of all; how often it was disturbed in which way."""
     places.LEASE_SECONDS = LEASE
-    place, random = Place(root, file), Random(seed)
-    life, done = Life(place), Counter({"freezes": 0, "woken while another worked": 0})
-    while done["freezes"] < FREEZES and _freeze(life, place, random):
-        done["freezes"] += 1
+    life, frozen = Life(place), Counter[str]()
+    while frozen.total() < FREEZES and _freeze(life, place, random):
         _await_end_of_lease(place)
         other = Life(place)
         _let_work(other, place, random)
         life.wake()
-        if life.wait() != LEASE_LOST:
-            return _report(place, f"the one that was frozen ended with {life.wait()}")
-        done["woken while another worked"] += not other.is_over
+        assert life.wait() == LEASE_LOST, place.errors()
+        frozen["woken too late" if other.is_over else "woken while another worked"] += 1
         life = other
-    if life.wait() and not place.is_over:
-        return _report(place, f"the last one ended with {life.wait()}")
-    print(json.dumps(done))
-    return 0
+    life.wait()
+    assert place.is_over, place.errors()
+    return frozen
 
 
 def _let_work(life: Life, place: Place, random: Random) -> None:
@@ -66,12 +56,3 @@ def _await_end_of_lease(place: Place) -> None:
     with Store.open(place.database) as store:
         while store.runs()[0].holder is not None:
             time.sleep(0.02)
-
-
-def _report(place: Place, what: str) -> int:
-    print(what, place.errors(), sep="\n", file=sys.stderr)
-    return 1
-
-
-if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])))

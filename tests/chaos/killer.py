@@ -1,17 +1,11 @@
-"""Runs a pipeline that is killed or cancelled again and again, at instants that a seed decides.
-
-Called with a pipeline, a seed and a directory; says in the end how often it killed.
-"""
+"""Kills or cancels the lives of a run again and again, at instants that chance decides."""
 
 from __future__ import annotations
 
-import json
 import signal
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from random import Random
 
 from tests.chaos.lives import Life, Place
@@ -21,8 +15,8 @@ from kubexm.store import Store
 MOST_KILLS = 500
 
 
-def main(file: Path, seed: int, root: Path) -> int:
-    place, random = Place(root, file), Random(seed)
+def disturb(place: Place, random: Random) -> Counter[str]:
+    """Have the run end in spite of all; how often it was disturbed in which way."""
     kills: Counter[str] = Counter()
     while not place.is_over and kills.total() < MOST_KILLS:
         life = Life(place)
@@ -31,11 +25,9 @@ def main(file: Path, seed: int, root: Path) -> int:
         code = life.kill()
         if code == -signal.SIGKILL or place.is_cancelled:
             kills[strike.__name__] += 1
-        elif not place.is_over:
-            print(place.errors(), file=sys.stderr)
-            return 1
-    print(json.dumps(kills))
-    return 0
+        else:
+            assert place.is_over, place.errors()
+    return kills
 
 
 def while_starting(life: Life, place: Place, random: Random) -> None:
@@ -81,7 +73,3 @@ def _at_change(life: Life, measure: Callable[[], int], times: int) -> None:
     for _ in range(times):
         before = measure()
         life.until(lambda: measure() != before)  # noqa: B023  # called within the same turn
-
-
-if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])))

@@ -7,6 +7,7 @@ a hundred times faster.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import signal
 import sqlite3
@@ -28,6 +29,7 @@ from kubexm.errors import LeaseLost
 
 ENDED, DEFECT, LEASE_LOST = 0, 1, 3
 PAUSE = 0.0005
+PR_SET_PDEATHSIG = 1
 
 
 class Place:
@@ -150,6 +152,8 @@ class Life:
 
 def _live(place: Place, task: str | None) -> NoReturn:
     code = DEFECT
+    # Whatever becomes of the parent, nothing that it has started or frozen outlives it.
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     try:
         asyncio.run(work(place, task))
         code = ENDED

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ pytestmark = [
     pytest.mark.xdist_group("chaos"),
 ]
 
-Note = Callable[[str, object], None]
 ONE_CHANGE = {
     "/srv/chaos/identity": "identity",
     "/srv/chaos/config": "config",
@@ -64,60 +62,54 @@ def check_the_end(found: Remains, wanted: Remains) -> None:
     assert found.hosts == wanted.hosts
 
 
-def test_killed_at_any_instant_a_run_ends_like_an_undisturbed_one(
-    tmp_path: Path, record_property: Note
-) -> None:
+def test_killed_at_any_instant_a_run_ends_like_an_undisturbed_one(tmp_path: Path) -> None:
     wanted = undisturbed("forward.yaml", tmp_path)
     kills: Counter[str] = Counter()
-    for found, how in disturbed("killer", "forward.yaml", tmp_path, until=120):
+    for found, how in disturbed("kill", "forward.yaml", tmp_path, until=150):
         check_the_journal(found)
         check_what_was_done(found)
         check_the_end(found, wanted)
         kills += how
 
-    record_property("kills", dict(kills))
+    print(dict(kills))
     assert (wanted.run.status, wanted.run.degraded) == ("Success", True)
-    assert kills.total() >= 120
+    assert kills.total() - kills["by_cancelling"] >= 100
 
 
 def test_killed_on_its_way_there_and_back_a_run_leaves_the_hosts_as_they_were(
-    tmp_path: Path, record_property: Note
+    tmp_path: Path,
 ) -> None:
     wanted = undisturbed("back.yaml", tmp_path)
     kills: Counter[str] = Counter()
-    for found, how in disturbed("killer", "back.yaml", tmp_path, until=50):
+    for found, how in disturbed("kill", "back.yaml", tmp_path, until=60):
         check_the_journal(found)
         check_the_end(found, wanted)
         kills += how
 
-    record_property("kills", dict(kills))
+    print(dict(kills))
     assert wanted.run.status == "RolledBack"
 
 
-def test_what_was_under_way_when_killed_is_taken_back_too(
-    tmp_path: Path, record_property: Note
-) -> None:
+def test_what_was_under_way_when_killed_is_taken_back_too(tmp_path: Path) -> None:
     kills: Counter[str] = Counter()
-    for found, how in disturbed("killer", "race.yaml", tmp_path, until=50):
+    for found, how in disturbed("kill", "race.yaml", tmp_path, until=60):
         check_the_journal(found)
         ours = {key for host in found.hosts.values() for key in host}
         kills += how
         assert found.run.status == "RolledBack"
         assert {key for key in ours if not key.startswith("/var/lib/kubexm")} == set()
 
-    record_property("kills", dict(kills))
+    print(dict(kills))
 
 
-def test_frozen_longer_than_its_lease_a_process_can_not_write_when_it_wakes(
-    tmp_path: Path, record_property: Note
-) -> None:
+def test_frozen_longer_than_its_lease_a_process_can_not_write_when_it_wakes(tmp_path: Path) -> None:
     wanted = undisturbed("forward.yaml", tmp_path)
     freezes: Counter[str] = Counter()
-    for found, how in disturbed("freezer", "forward.yaml", tmp_path, until=8):
+    for found, how in disturbed("freeze", "forward.yaml", tmp_path, until=9):
         check_the_journal(found)
         check_what_was_done(found)
         check_the_end(found, wanted)
         freezes += how
 
-    record_property("freezes", dict(freezes))
+    print(dict(freezes))
     assert freezes["woken while another worked"] > 0

@@ -230,8 +230,10 @@ class World(Stage):
         """The unit's whole effect on its host; that of a compensation is to undo its scope."""
         scope, compensates, _ = unit[0].partition("/@compensate/")
         if compensates:
-            ours = {u for u in self.remains.made if not self.scenario.script(*u).made}
-            self.remains.made -= {other for other in ours if inside(other[0], scope)}
+            known = self.remains.made | self.remains.partly
+            undone = {u for u in known if inside(u[0], scope) and not self.scenario.script(*u).made}
+            self.remains.made -= undone
+            self.remains.partly -= undone
         else:
             self.remains.made.add(unit)
         self.remains.partly.discard(unit)

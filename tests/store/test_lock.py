@@ -95,6 +95,33 @@ def test_who_was_taken_over_can_not_end_the_run_nor_free_its_lock(path: Path) ->
         assert store.run(run.id).holder is not None
 
 
+def test_journal_that_is_abandoned_takes_no_more_and_says_so_once(path: Path) -> None:
+    async def scenario(store: Store) -> tuple[list[BaseException], list[BaseException]]:
+        _run, lease = begun(store)
+        kept = journal(path, lease)
+        listener = started(kept)
+        kept.append(done("before"), urgent=True)
+        kept.settle()
+        for text in ("not renewed", "taken over"):
+            kept.abandon(LeaseLost(text))
+        kept.append(done("after"), urgent=True)
+        await kept.close()
+
+        early = journal(path, lease)
+        early.abandon(LeaseLost("before it began"))
+        other = started(early)
+        await other.until_broken()
+        await early.close()
+        return listener.broken, other.broken
+
+    with Store.open(path) as store:
+        broken, early = asyncio.run(scenario(store))
+
+    assert [str(error) for error in broken] == ["not renewed"]
+    assert [str(error) for error in early] == ["before it began"]
+    assert stored_numbers(path) == [1]
+
+
 def test_nothing_is_written_after_the_lease_was_given_back(store: Store, path: Path) -> None:
     async def scenario() -> None:
         _run, lease = begun(store)

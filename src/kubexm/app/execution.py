@@ -114,7 +114,7 @@ async def _runtime(job: Job, front: Front, home: Home) -> AsyncIterator[Runtime]
             if job.token is not None:
                 world.claim(job.graph.name, job.token)
         config = RuntimeConfig(
-            hosts=[_host(host, world, home) for host in _needed(job)],
+            hosts=[_host(host, world, home) for host in _needed(job.graph, job.hosts)],
             ledger=_by_host(job.ledger),
             confirm=front.confirm,
         )
@@ -158,15 +158,22 @@ def learned(result: GraphExecutionResult) -> dict[str, float]:
     return seconds
 
 
-def _needed(job: Job) -> list[InventoryHost]:
+def refuse_what_has_no_connector(graph: ExecutionGraph, hosts: Sequence[InventoryHost]) -> None:
+    """Say it before there is a run that could never go on."""
+    for host in _needed(graph, hosts):
+        if host.connection != "local":
+            raise _no_connector(host)
+
+
+def _needed(graph: ExecutionGraph, hosts: Sequence[InventoryHost]) -> list[InventoryHost]:
     """The hosts that the graph names, or may come to name; others need not be reached."""
-    named = {host for node in job.graph for host in node.hosts}
-    kinds = {node.step.kind for node in job.graph}
+    named = {host for node in graph for host in node.hosts}
+    kinds = {node.step.kind for node in graph}
     if any(issubclass(registry.find(kind), Expander) for kind in kinds):
         named.add(CONTROL_NODE)
-    for item in job.graph.compensations:
+    for item in graph.compensations:
         named.update(host for node in item.nodes for host in node.hosts)
-    return [host for host in job.hosts if host.name in named]
+    return [host for host in hosts if host.name in named]
 
 
 def _host(host: InventoryHost, world: World | None, home: Home) -> HostConfig:
@@ -176,10 +183,7 @@ def _host(host: InventoryHost, world: World | None, home: Home) -> HostConfig:
     elif host.connection == "local":
         connector, state_dir = LocalConnector(), str(home.state / "hosts" / host.name)
     else:
-        raise InvalidInput(
-            f"host `{host.name}` is reached by ssh, which this version can't do yet",
-            hint="add `connection: local`, or try it with `--simulate`",
-        )
+        raise _no_connector(host)
     return HostConfig(
         name=host.name,
         connector=connector,
@@ -187,6 +191,13 @@ def _host(host: InventoryHost, world: World | None, home: Home) -> HostConfig:
         vars=host.vars,
         sudo=host.sudo and not _is_root(host),
         state_dir=state_dir,
+    )
+
+
+def _no_connector(host: InventoryHost) -> InvalidInput:
+    return InvalidInput(
+        f"host `{host.name}` is reached by ssh, which this version can't do yet",
+        hint="add `connection: local`, or try it with `--simulate`",
     )
 
 

@@ -10,7 +10,13 @@ from typing import Any
 import msgspec
 
 from kubexm.app import places, planning
-from kubexm.app.execution import Front, Job, perform, perform_held
+from kubexm.app.execution import (
+    Front,
+    Job,
+    perform,
+    perform_held,
+    refuse_what_has_no_connector,
+)
 from kubexm.app.params import PlanParams, ResumeParams, RetryParams, RunParams
 from kubexm.app.planning import Planned
 from kubexm.app.reopening import Plan, reopening
@@ -47,6 +53,8 @@ async def run(params: RunParams, front: Front, home: Home) -> RunOutcome:
     """Plan a pipeline and carry it out."""
     planned = planning.plan(params.plan)
     world = _world(params, planned, home)
+    if world is None:
+        refuse_what_has_no_connector(planned.graph, planned.hosts)
     if params.check:
         return await _check(params, planned, world, front, home)
     with places.open_store(places.database_path(home, world)) as store:
@@ -171,6 +179,8 @@ def _corrected(stored: Run, documents: Documents, params: RetryParams) -> Docume
             f" `{planned.graph.name}`",
             hint="give the corrected file of the same pipeline",
         )
+    if stored.world is None:
+        refuse_what_has_no_connector(planned.graph, planned.hosts)
     return _documents(planned, msgspec.json.decode(documents.options, type=StoredOptions))
 
 

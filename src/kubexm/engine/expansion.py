@@ -99,7 +99,8 @@ class Grown:
         exits = [self.nodes[id] for id in fragment.exits]
         for id in self._followers.get(expander.id, []):
             self._put_behind(id, exits, expansion)
-        self._note_edges((*(self.nodes[node.id] for node in fragment.nodes), *fragment.joins))
+        # As they were: what is added on one host does not wait for what is added on another.
+        self._note_edges((*fragment.nodes, *fragment.joins))
 
     def _put_behind(self, id: str, exits: list[ExecutionNode], expansion: Expansion) -> None:
         """Whoever follows the expander follows what it added, too."""
