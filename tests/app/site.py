@@ -173,7 +173,7 @@ class Process:
         while not holds():
             if self.popen.poll() is not None:
                 raise AssertionError(f"it ended: {self.popen.communicate()}")
-            time.sleep(0.01)
+            time.sleep(0.05)
 
     def kill(self) -> None:
         self.popen.send_signal(signal.SIGKILL)

@@ -14,6 +14,8 @@ from tests.app.site import Site
 from kubexm.errors import InvalidInput, LockHeld
 from kubexm.store import Store
 
+pytestmark = pytest.mark.timeout(120)  # most start processes
+
 HELD = """
 hosts:
   - {name: n1, roles: [node]}
@@ -100,7 +102,6 @@ def test_runs_of_other_names_do_not_wait_for_each_other(site: Site) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 def test_of_many_that_start_at_once_where_nothing_is_yet_one_runs(site: Site) -> None:
     site.write(HELD)
     with ExitStack() as stack:

@@ -14,6 +14,8 @@ from kubexm.plan.records import UnitDone
 from kubexm.step import registry
 from kubexm.store import Store
 
+pytestmark = pytest.mark.timeout(120)  # some start processes
+
 HOSTS = """
 hosts:
   - {name: n1, roles: [node]}

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from tests.app.site import Process, Site
 
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]  # each starts a process or two
+
 MACHINE = "control-node"
 
 

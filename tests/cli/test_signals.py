@@ -118,10 +118,11 @@ def test_a_signal_cancels_the_run_and_it_can_be_resumed(slow: Slow, number: sign
 def test_a_second_interrupt_kills_at_once_and_leaves_no_command_behind(slow: Slow) -> None:
     before = sleepers()
     process = slow.hanging()
-    ours = sleepers() - before
+    deadline = time.monotonic() + 60
+    while not (ours := sleepers() - before) and time.monotonic() < deadline:
+        time.sleep(0.02)
 
     process.send_signal(signal.SIGINT)
-    deadline = time.monotonic() + 60
     while process.poll() is None and time.monotonic() < deadline:
         process.send_signal(signal.SIGINT)
         time.sleep(0.05)

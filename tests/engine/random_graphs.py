@@ -168,8 +168,9 @@ class Scenario:
 
     def mended(self) -> Scenario:
         """The same after all that was wrong has been put right."""
-        scripts = {unit: replace(script, wanted=True) for unit, script in self.scripts.items()}
-        return replace(self.without_losses(), scripts=scripts)
+        calm = self.without_losses()
+        scripts = {unit: replace(script, wanted=True) for unit, script in calm.scripts.items()}
+        return replace(calm, scripts=scripts)
 
     def without_polls(self) -> Scenario:
         scripts = {unit: replace(script, polls=0) for unit, script in self.scripts.items()}

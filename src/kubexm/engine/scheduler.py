@@ -233,7 +233,7 @@ class Scheduler:
             return
         record = self._state.done.get(unit.key)
         hook = unit.node.spec.hook
-        if record is not None and unit.result is None and self._still_counts(record):
+        if record is not None and unit.result is None and self._still_counts(unit, record):
             self._replay(unit, record)
         elif hook is not None and hook.moment != "pre":
             self._arrive_at_hook(unit, hook)
@@ -250,11 +250,13 @@ class Scheduler:
         else:
             self._dispatcher.offer(unit)
 
-    def _still_counts(self, record: UnitDone) -> bool:
+    def _still_counts(self, unit: Unit, record: UnitDone) -> bool:
         """Whether a unit that an earlier life of this run finished need not run again."""
         if record.result.status == "Cancelled":
             # A run on its way back ended it for good, a person only for the time being.
             return record.result.cause is not None and self.losses.policy == "rollback"
+        if unit.node.work.minted:
+            return True  # it stays made; who needs a fresh value will ask for one
         now = self._runtime.now()
         return all(value.expires is None or now < value.expires for value in record.values)
 
