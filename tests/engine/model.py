@@ -185,18 +185,29 @@ class Tale:
         return max((*before, *above), default=-1)
 
     def released(self, unit: Unit) -> float:
-        """When what waits for this unit may go on; some hold up nobody.
-
-        Minters don't, and neither do hooks whose turn comes when all is undone.
-        """
-        hook = self.nodes[unit[0]].hook
-        last = hook is not None and hook.moment == "always" and self.scenario.policy == "rollback"
-        if last or self.role(unit) == "minter":
+        """When what waits for this unit may go on; minters hold up nobody."""
+        if self.role(unit) == "minter":
             return self.may_start(unit)
+        if self._comes_last(unit):
+            return max(self.may_start(unit), self.halted)
         if unit not in self.final:
             return math.inf
         grown = (self.released(child) for child in self.children.get(unit, ()))
         return max((self.final[unit], *grown))
+
+    def _comes_last(self, unit: Unit) -> bool:
+        """Whether it is a hook whose turn comes when all is undone, and holds up nobody."""
+        hook = self.nodes[unit[0]].hook
+        if hook is None or hook.moment != "always" or self.scenario.policy != "rollback":
+            return False
+        begun = self.started.get(unit, self.recorded.get(unit, math.inf))
+        return self.halted < begun
+
+    @cached_property
+    def halted(self) -> float:
+        """From when on nothing new starts."""
+        halt = Failures(self).halt
+        return halt.at if halt is not None else math.inf
 
     def role(self, unit: Unit) -> Role:
         return self.scenario.role(unit[0])
@@ -526,5 +537,8 @@ class Undo:
         return any(moment.more.status == "Failed" for _, moment in self._moments(unit, "final"))
 
     def succeeded(self, unit: Unit) -> bool:
-        ends = [moment.more for _, moment in self._moments(unit, "final")]
-        return bool(ends) and all(end.satisfied or end.status == "Success" for end in ends)
+        """It was taken back, where a compensation was due on each host that is still there."""
+        ends = [(moment.node, moment.more) for _, moment in self._moments(unit, "final")]
+        good = {node for node, end in ends if end.satisfied or end.status == "Success"}
+        bad = {node for node, end in ends if end.status == "Failed"}
+        return bool(ends) and not bad and good == {node for node, _ in ends}

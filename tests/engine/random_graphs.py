@@ -156,25 +156,18 @@ class Scenario:
         free = self.with_nodes(limits=NO_LIMITS, tolerance=None)
         return replace(free, unreachable=frozenset(), lag=None)
 
-    def with_undo(self) -> Scenario:
-        """The same where every undo goes well."""
-        scripts = {unit: replace(s, undo_fails=False) for unit, s in self.scripts.items()}
-        return replace(self.with_nodes(timeout=None), scripts=scripts).without("hangs")
-
-    def without_losses(self) -> Scenario:
-        """The same where no host is lost and nothing fails that could have gone well."""
-        calm = self.with_nodes(timeout=None, ignore_errors=False).without(*FAULTS)
-        return replace(calm, unreachable=frozenset())
-
-    def mended(self) -> Scenario:
-        """The same after all that was wrong has been put right."""
-        calm = self.without_losses()
-        scripts = {unit: replace(script, wanted=True) for unit, script in calm.scripts.items()}
-        return replace(calm, scripts=scripts)
-
-    def without_polls(self) -> Scenario:
-        scripts = {unit: replace(script, polls=0) for unit, script in self.scripts.items()}
+    def rewritten(self, **changes: Any) -> Scenario:
+        """The same with these changes to every script."""
+        scripts = {unit: replace(script, **changes) for unit, script in self.scripts.items()}
         return replace(self, scripts=scripts)
+
+    def untimed(self) -> Scenario:
+        """The same where nothing runs into a timeout."""
+        return self.with_nodes(timeout=None).without("hangs")
+
+    def healthy(self) -> Scenario:
+        """The same where nothing goes wrong."""
+        return replace(self.untimed().rewritten(faults=()), unreachable=frozenset())
 
 
 def _brief(thing: Any) -> str:
@@ -225,8 +218,9 @@ def scenario(
     policies: Sequence[OnFailure] = get_args(OnFailure),
     shapes: Sequence[str] = ("dag", "algebra"),
     ttl: float | None = None,
+    doomed: bool = False,
 ) -> Scenario:
-    """The run that these bytes stand for."""
+    """The run that these bytes stand for; a `doomed` one has a failure that nothing tolerates."""
     choices = Choices(data)
     hosts = tuple(f"h{number}" for number in range(1, choices.below(4) + 2))
     if choices.pick(shapes) == "dag":
@@ -243,12 +237,19 @@ def scenario(
         on_failure=choices.pick(policies),
         compensations=fragment.compensations,
     )
+    doom = choices.pick(tuple(graph)[len(graph) // 2 :]) if doomed else None
+    if doom is not None:
+        graph = _with_doom(graph, doom)
     graph, parts = _with_values(choices, graph, roles, ttl)
     more = _fragments(choices, graph, parts)
     plan = Scenario(graph, {}, parts, more)
+    scripts = _scripts(choices, plan, faults)
+    if doom is not None:
+        host = choices.pick(doom.hosts)
+        scripts[doom.id, host] = replace(scripts[doom.id, host], made=False, faults=("failed",))
     return replace(
         plan,
-        scripts=_scripts(choices, plan, faults),
+        scripts=scripts,
         unreachable=frozenset(choices.some(hosts) if choices.once_in(8) else ()),
         lag=choices.pick((None, 0.0, 1.0)),
         options={
@@ -257,6 +258,14 @@ def scenario(
             "grace": choices.pick((10.0, 0.0, 1.0)),
         },
     )
+
+
+def _with_doom(graph: ExecutionGraph, doom: ExecutionNode) -> ExecutionGraph:
+    """The graph where this node has nothing to save it when it fails."""
+    bare = msgspec.structs.replace(
+        doom, tolerance=None, ignore_errors=False, retry=RetryPolicy(), when=None
+    )
+    return msgspec.structs.replace(graph, nodes={**graph.nodes, doom.id: bare})
 
 
 def _groups(choices: Choices, hosts: Sequence[str]) -> tuple[HostGroup, ...]:
@@ -349,7 +358,7 @@ class _Added:
     def whole(self) -> ExecutionFragment:
         parts = [self._leaf(f"n{number}") for number in range(1 + self._choices.below(4))]
         half = (len(parts) + 1) // 2
-        link = self._choices.pick((chain, per_host, parallel))
+        link = self._choices.pick((chain, parallel))
         return link(parallel(*parts[:half]), parallel(*parts[half:]))
 
     def _leaf(self, name: str) -> ExecutionFragment | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.engine.stage import Actor, LoadedPlay, Stage, fails, of, play, raising
+from tests.engine.stage import Actor, LoadedPlay, Play, Stage, fails, of, play, raising
 
 from kubexm.errors import ConnectionLost, HostUnreachable, Refused, StepFailed
 from kubexm.plan import Pool, ResourceConstraints, RetryPolicy, parallel, per_host
@@ -361,6 +361,21 @@ def test_when_is_decided_per_unit() -> None:
     assert of(result, "a", "h1").message == "`when` does not hold"
     assert of(result, "a", "h1").satisfied
     assert sorted(stage.started()) == [("a", "h2"), ("b", "h1"), ("b", "h2")]
+
+
+def test_a_step_is_made_for_each_unit_where_it_differs() -> None:
+    class Bound(Stage):
+        def load(self, node: ExecutionNode) -> LoadedPlay:
+            loaded: Any = super().load(node)
+            loaded.static = None
+            loaded.bind = lambda view: Play(self, f"{node.id} of {view.host['name']}", Actor())
+            return loaded  # type: ignore[no-any-return]
+
+    stage = Bound()
+
+    stage.run(play("a", "h1", "h2"))
+
+    assert set(stage.started()) == {("a of h1", "h1"), ("a of h2", "h2")}
 
 
 def test_a_unit_reports_what_its_step_said() -> None:

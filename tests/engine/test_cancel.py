@@ -207,6 +207,15 @@ def test_a_unit_that_answers_its_end_with_an_error_was_cancelled() -> None:
     assert stage.started("diagnose") == []
 
 
+def test_a_unit_ended_while_it_tells_why_it_failed_was_cancelled() -> None:
+    stage = Stage(a=fails())
+    stage.actors["a"].diagnose = lambda ctx: asyncio.sleep(20.0)
+
+    result = cancelled(stage, play("a"), grace=10.0)
+
+    assert (of(result, "a").status, stage.end) == ("Cancelled", 15.0)
+
+
 def test_a_unit_that_does_not_let_go_is_told_again_and_again() -> None:
     async def stubborn(ctx: StepContext) -> None:
         for _ in range(5):
@@ -231,6 +240,15 @@ def test_a_unit_that_swallows_its_end_and_finishes_has_its_result() -> None:
     stage = Stage(a=Actor(run=stubborn))
 
     assert of(cancelled(stage, play("a")), "a").message == "done after all"
+
+
+def test_what_follows_a_unit_that_fails_within_its_grace_was_cancelled() -> None:
+    """It may well run when the run is taken up again: nothing is decided about it."""
+    stage = Stage(a=Actor(duration=8.0, run=raising(StepFailed("no"))))
+
+    result = cancelled(stage, chain(play("a"), play("b")))
+
+    assert statuses(result) == {"a@h1": "Failed", "b@h1": "Cancelled"}
 
 
 def test_a_unit_ended_in_its_run_may_clean_up() -> None:
@@ -352,6 +370,7 @@ def test_a_caller_that_gives_up_leaves_no_unit_running() -> None:
         run.cancel()
         with pytest.raises(asyncio.CancelledError):
             await run
+        assert asyncio.get_running_loop().time() == 5.0
         return asyncio.all_tasks() - {asyncio.current_task()}
 
     stage = Stage(a=Actor(duration=600.0))

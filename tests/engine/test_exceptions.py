@@ -165,6 +165,19 @@ def test_the_message_names_an_exception_that_is_not_ours() -> None:
     )
 
 
+def test_a_step_that_can_not_be_made_for_its_diagnosis_keeps_its_first_failure() -> None:
+    class Once(Stage):
+        def load(self, node: Any) -> Any:
+            loaded: Any = super().load(node)
+            steps = [loaded.static]
+            loaded.static, loaded.bind = None, lambda view: steps.pop()
+            return loaded
+
+    stage = Once(a=Actor(run=raising(StepFailed("first"))))
+
+    assert of(stage.run(play("a")), "a").message.startswith("first\nafterwards: IndexError")
+
+
 # Steps that meddle with their own task.
 
 

@@ -140,6 +140,21 @@ def test_an_expander_reads_and_changes_nothing_itself() -> None:
 # Failures.
 
 
+def test_a_loss_that_holds_back_the_last_addition_ends_the_expander_once() -> None:
+    lost = per_host(play("x", CONTROL_NODE), play("z", CONTROL_NODE))
+    stage = Stage(e=always(parallel(lost, play("y"))), x=unreachable(CONTROL_NODE))
+
+    result = stage.run(per_host(play("e"), play("b")), parallelism=1, on_failure="fail-fast")
+
+    assert statuses(result) == {
+        "e@h1": "Success",
+        f"e/@h1/x@{CONTROL_NODE}": "Failed",
+        f"e/@h1/z@{CONTROL_NODE}": "Skipped",
+        "e/@h1/y@h1": "Skipped",
+        "b@h1": "Skipped",
+    }
+
+
 def test_a_failure_among_what_was_added_holds_back_what_follows() -> None:
     stage = Stage(e=expander(lambda ctx: play("x", ctx.host.name)), x=fails("no", on=["h1"]))
 

@@ -443,14 +443,15 @@ def test_a_journal_that_is_broken_from_the_start_lets_nothing_start() -> None:
     assert stage.notes == []
 
 
-def test_a_journal_that_raises_instead_of_calling_back_ends_the_run() -> None:
+@pytest.mark.parametrize("actor", [Actor(), fails()])
+def test_a_journal_that_raises_instead_of_calling_back_ends_the_run(actor: Actor) -> None:
     class Raising(SlowJournal):
         def append(self, record: AnyRecord, *, urgent: bool) -> int:
             if len(self.records) == 1:
                 raise FULL
             return super().append(record, urgent=urgent)
 
-    stage = Stage()
+    stage = Stage(a=actor)
 
     with pytest.raises(StoreUnusable):
         stage.run(chain(play("a"), play("b"), play("c")), journal=Raising(1.0))

@@ -269,6 +269,17 @@ def test_a_unit_that_reconnects_holds_no_slot() -> None:
     assert stage.at("start", "b", "h2") == 0.0
 
 
+def test_a_unit_that_has_reconnected_takes_its_slots_again() -> None:
+    stage = Stage(
+        a=Actor(run=lambda ctx: None if stage.reconnects else _lose()), b=Actor(duration=60.0)
+    )
+    stage.reconnect = lambda name: asyncio.sleep(20.0)
+
+    stage.run(parallel(play("a"), play("b")), per_host=1, durations={"a": 9.0})
+
+    assert [t for t, what, node, _ in stage.notes if (what, node) == ("start", "a")] == [0.0, 60.0]
+
+
 def _lose() -> None:
     raise ConnectionLost("broken pipe")
 

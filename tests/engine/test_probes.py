@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tests.engine.stage import Actor, ProbedPlay, Stage, fails, of, play, statuses
+from tests import virtual
+from tests.engine.stage import Actor, ProbedPlay, Stage, fails, graph_of, of, play, statuses
 
+from kubexm.engine import Control
 from kubexm.errors import ConnectionLost, KubexmError, StepFailed
 from kubexm.plan import Key, chain, link, one_of, parallel, per_host
 from kubexm.plan.records import RunState, UnitIntended
@@ -364,6 +366,34 @@ def test_a_judge_that_answers_nonsense_fails_its_unit_in_its_turn_and_ahead() ->
 
     assert "'yes', want a Verdict" in of(result, "b").message
     assert of(result, "c").status == "Skipped"
+
+
+def test_a_run_that_is_over_leaves_no_probe_behind() -> None:
+    async def main() -> set[str]:
+        control = Control()
+        asyncio.get_running_loop().call_later(5.0, control.cancel, "by request")
+        await stage.perform(graph_of(play("a")), control=control)
+        await asyncio.sleep(0)
+        return {str(task.get_coro()) for task in asyncio.all_tasks() if "batch" in str(task)}
+
+    stage = Stage(**probed("a"))
+    stage.round_trip = 600.0
+
+    assert virtual.run(main()) == set()
+
+
+def test_what_was_foreseen_is_void_when_a_failed_unit_has_undone_itself() -> None:
+    async def slowly_spoil(ctx: StepContext) -> None:
+        await asyncio.sleep(1.0)
+        stage.unsatisfied.add(("c", "h1"))
+
+    stage = Stage(x=fails(), **probed("a", "b", "c"))
+    stage.actors["x"].undoes_itself, stage.actors["x"].rollback = True, slowly_spoil
+    stage.round_trip = 0.6
+
+    result = stage.run(parallel(play("x"), per_host(play("a"), play("b"), play("c"))))
+
+    assert of(result, "c").status == "Success"
 
 
 def test_foreseen_units_of_a_lost_host_are_held_back() -> None:

@@ -118,7 +118,7 @@ def test_no_limit_is_ever_exceeded(scenario: Scenario) -> None:
 
 
 @settings(max_examples=500)
-@given(scenarios(policies=("isolate", "fail-fast")))
+@given(scenarios())
 def test_nothing_ready_waits_while_its_slots_are_free(scenario: Scenario) -> None:
     slots = Slots(Tale(act(scenario)))
 
@@ -229,9 +229,8 @@ def test_statuses_and_counts_add_up(scenario: Scenario) -> None:
     assert result.degraded == (result.status == "Success" and bool(failures.lost))
 
 
-@pytest.mark.skip(reason="open: the model and the engine disagree on which hooks a rollback undoes")
 @settings(max_examples=500)
-@given(scenarios(policies=("rollback",)))
+@given(scenarios(policies=("rollback",), doomed=True))
 def test_undo_takes_back_exactly_what_changed_in_reverse_order(scenario: Scenario) -> None:
     story = act(scenario)
     tale = Tale(story)
@@ -290,7 +289,7 @@ def test_of_what_could_start_the_longest_remaining_path_does(
 ) -> None:
     durations = dict(zip(scenario.graph.nodes, itertools.cycle(expected), strict=False))
     story = act(
-        scenario.unlimited().without_polls(), durations=durations, parallelism=1, per_host=10_000
+        scenario.unlimited().rewritten(polls=0), durations=durations, parallelism=1, per_host=10_000
     )
     tale = Tale(story)
     followers: dict[Unit, set[Unit]] = {unit: set() for unit in tale.waits}

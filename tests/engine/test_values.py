@@ -5,7 +5,18 @@ from datetime import date
 from typing import Any
 
 import pytest
-from tests.engine.stage import Actor, Stage, fails, noting, of, play, raising, statuses, unreachable
+from tests.engine.stage import (
+    Actor,
+    Play,
+    Stage,
+    fails,
+    noting,
+    of,
+    play,
+    raising,
+    statuses,
+    unreachable,
+)
 
 from kubexm.errors import InvalidGraph, StepFailed
 from kubexm.plan import Key, RetryPolicy, chain, link, one_of, parallel, per_host
@@ -258,6 +269,23 @@ def test_before_it_is_minted_a_value_is_an_empty_text() -> None:
     stage.run(chain(play("m", provides=[TOKEN]), play("a", needs=["token"])))
 
     assert seen == [""]
+
+
+def test_a_step_is_made_anew_when_its_values_are_there() -> None:
+    class Bound(Stage):
+        def load(self, node: Any) -> Any:
+            loaded: Any = super().load(node)
+            if node.id == "a":
+                loaded.static = None
+                loaded.bind = lambda view: Play(self, f"a with {view.values['token']}", Actor())
+            return loaded
+
+    stage = Bound(m=minter(token="t"))
+
+    stage.run(chain(play("m", provides=[TOKEN]), play("a", needs=["token"])))
+
+    assert stage.order(what="precheck") == ["a with "]
+    assert stage.order() == ["m", "a with t"]
 
 
 def test_a_minter_waits_for_what_is_before_it() -> None:

@@ -189,7 +189,10 @@ class Lifecycle:
 
     async def _aftermath(self, unit: Unit) -> str:
         """Diagnostics first; then the step takes back its own half-done work if it says so."""
-        step, ctx = self._bound(unit)
+        try:
+            step, ctx = self._bound(unit)
+        except Exception as error:
+            return f"\nafterwards: {classify(error).message}"
         note = await self._tried(unit, step.diagnose, ctx, DIAGNOSIS_SECONDS)
         if step.undoes_itself and not ctx.dry_run:
             note += await self._tried(unit, step.rollback, ctx, unit.node.spec.timeout)
@@ -288,6 +291,7 @@ class Lifecycle:
             if ctx.dry_run and self._wish(unit, work):
                 return Finished("Success", "needs a value that would be made first", sign="?")
             await self._mint(unit, work)
+            await self._refresh(unit, work)  # that may have taken long
             self._floor.values.require(work.demands, unit.host, minted=True)
             step, ctx = self._bound(unit)
         while isinstance(outcome := await self._once(unit, step, ctx, budget), NotYet):

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from kubexm.engine.topology import Unit
-from kubexm.plan.result import Cause
+from kubexm.plan.result import Cause, HostResult
 
 Demand = asyncio.Future[Cause | None]
 """Resolved when the values are there, or with the reason why they will not be."""
@@ -34,7 +34,7 @@ class Provision:
         if (demand := self._demands.get(unit)) is not None:
             return demand
         demand = asyncio.get_running_loop().create_future()
-        if unit.result is not None and unit.result.status != "Success":
+        if unit.result is not None and _in_vain(unit.result):
             demand.set_result(_failure(unit))
             return demand
         self._armed.pop(unit, None)
@@ -57,6 +57,11 @@ class Provision:
         left = [(unit, unit in self._wished) for unit in self._armed]
         self._armed.clear()
         return left
+
+
+def _in_vain(result: HostResult) -> bool:
+    """Whether it was tried; a minter that nobody needed in an earlier life was not."""
+    return result.status != "Success" and (result.attempts > 0 or result.cause is not None)
 
 
 def _failure(unit: Unit) -> Cause | None:

@@ -25,7 +25,7 @@ from kubexm.engine.options import Options
 from kubexm.engine.ports import EngineRuntime
 from kubexm.engine.provision import Demand, Provision
 from kubexm.engine.results import host_result
-from kubexm.engine.topology import ACTIVE, FINAL, READY, Gate, NodeState, Topology, Unit
+from kubexm.engine.topology import ACTIVE, FINAL, PENDING, READY, Gate, NodeState, Topology, Unit
 from kubexm.engine.triggers import Scopes
 from kubexm.engine.values import Values
 from kubexm.engine.work import Work
@@ -208,7 +208,7 @@ class Scheduler:
     def _stuck(self) -> str:
         units = [unit for state in self.topology.states.values() for unit in state.units.values()]
         left = [unit for unit in units if not unit.released]
-        return f"{len(left)} units are open, the first is {left[0]!r}"
+        return f"{self._open} units are open, among them {left[:1]!r}"
 
     # A unit's way in.
 
@@ -282,11 +282,21 @@ class Scheduler:
         elif answer != "is due":
             message = f"{hook.moment} is not due: the scope {answer}"
             self.finish(unit, Finished("Skipped", message, skipped=True, sign="="))
-        elif hook.moment == "always" and self._defers_always and self.losses.halt is not None:
-            self._deferred.append(unit)
-            self._release(unit, unit.cause)
+        elif self._comes_last(unit):
+            self._defer(unit)
         else:
             self._make_ready(unit)
+
+    def _comes_last(self, unit: Unit) -> bool:
+        """Whether its turn is when all is undone."""
+        hook = unit.node.spec.hook
+        always = hook is not None and hook.moment == "always"
+        return always and self._defers_always and self.losses.halt is not None
+
+    def _defer(self, unit: Unit) -> None:
+        unit.state = PENDING
+        self._deferred.append(unit)
+        self._release(unit, unit.cause)
 
     def _finish_leftover(self) -> None:
         """Minters that nobody needed."""
@@ -549,10 +559,11 @@ class Scheduler:
             self._child_done(node.parent, unit, cause, doubt)
 
     def _child_done(self, parent: Unit, child: Unit, cause: Cause | None, doubt: bool) -> None:
-        parent.children -= 1
         parent.doubt = parent.doubt or doubt
         if cause is not None:
+            # First, for this may hold back the other children, and one of them is the last.
             self.losses.inherit(parent, child, cause)
+        parent.children -= 1
         if not parent.children:
             self._leave_node(parent)
             self._release(parent, parent.cause)
@@ -626,7 +637,11 @@ class Scheduler:
             self._endings.begin(stopped, self._options.grace)
         for state in list(self.topology.states.values()):
             for unit in state.units.values():
-                if _waits_for_slots(unit) and not _follows_failure(unit):
+                if not _waits_for_slots(unit):
+                    continue
+                if self._comes_last(unit):
+                    self._defer(unit)
+                elif not _follows_failure(unit):
                     self._hold_back(unit, cause)
 
     def log(self, unit: Unit, stream: str, text: str) -> None:
