@@ -430,6 +430,8 @@ class Hooks:
             here = other[1] in (unit[1], ANY_HOST) or f"/@{unit[1]}/" in node.id
             if not hook.barrier and not here:
                 continue
+            if self._tale.role(other) == "minter" and result.satisfied:
+                continue  # nobody asked it
             if self._tale.final[other] <= at < self._failures.lost.get(result.host_name, math.inf):
                 yield node, result
 

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.engine.stage import Actor, Stage, of, play, raising, statuses
+from tests.engine.stage import Actor, Stage, fails, of, play, raising, statuses
 
 from kubexm.errors import KubexmError, StepFailed
 from kubexm.plan import Key, RetryPolicy, chain, parallel
@@ -90,7 +90,8 @@ def test_any_exception_in_diagnose_is_told_beside_the_failure(error: BaseExcepti
 
 @pytest.mark.parametrize("error", ERRORS, ids=name)
 def test_any_exception_in_rollback_is_that_undos_failure(error: BaseException) -> None:
-    stage = Stage(a=Actor(rollback=raising(error)), b=Actor(run=raising(StepFailed("no"))))
+    stage = Stage(a=Actor(rollback=raising(error)), b=fails())
+    stage.actors["b"].duration = 1.0
 
     plan = parallel(chain(play("a"), play("b")), play("c", "h2"))
     result = stage.run(plan, on_failure="rollback")

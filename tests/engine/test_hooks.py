@@ -62,6 +62,17 @@ def test_around_a_failure_run_pre_on_failure_and_always() -> None:
     assert ran(stage) == ["pre", "a", "on-failure", "always"]
 
 
+def test_a_scope_whose_minter_nobody_asked_was_not_entered_in_this_life_or_the_next() -> None:
+    plan = scoped(play("m", provides=[Key("token")]), hook(POST))
+    first, second = (Stage(m=Actor(role=Minter)) for _ in range(2))
+
+    first.run(plan)
+    minter = [record for record in first.records if getattr(record, "node", "") == "s/m"]
+    second.run(plan, state=RunState.fold(minter))
+
+    assert (len(minter), ran(first), ran(second)) == (1, [], [])
+
+
 def test_a_hook_waits_for_the_whole_scope() -> None:
     stage = Stage(b=Actor(duration=5.0))
 

@@ -5,15 +5,23 @@ from typing import Any
 
 import pytest
 from tests import virtual
-from tests.engine.stage import Actor, Stage, fails, graph_of, of, play, unreachable
+from tests.engine.stage import Actor, Stage, fails, graph_of, of, play, statuses, unreachable
 
 from kubexm.engine import Control
 from kubexm.engine.journal import Broken, Durable
 from kubexm.errors import StoreUnusable
 from kubexm.plan import ExecutionFragment, Key, chain, parallel, per_host
 from kubexm.plan.events import LogLine, UnitFinished
-from kubexm.plan.records import AnyRecord, HostSeen, LedgerEntry, RunState, UnitDone, UnitIntended
-from kubexm.plan.result import HostResult
+from kubexm.plan.records import (
+    AnyRecord,
+    HostSeen,
+    LedgerEntry,
+    Quarantined,
+    RunState,
+    UnitDone,
+    UnitIntended,
+)
+from kubexm.plan.result import Cause, HostResult
 from kubexm.runtime.contexts import StepContext
 from kubexm.step.contract import Expander, Reader, Verdict
 
@@ -327,6 +335,21 @@ def test_a_host_that_rebooted_starts_its_finished_units_at_their_precheck() -> N
     stage.run(play("a", "h1", "h2"), state=RunState.fold([*seen, *done]))
 
     assert stage.started("precheck") == [("a", "h1")]
+
+
+def test_a_quarantined_host_that_rebooted_keeps_what_it_had_finished() -> None:
+    stage = Stage()
+    stage.facts = {"h1": {"boot_id": "b2"}}
+    records = [
+        HostSeen(at=0.0, host="h1", boot_id="b1"),
+        UnitDone(at=0.0, node="a", host="h1", result=HostResult("h1", "Success", changed=True)),
+        Quarantined(at=0.0, host="h1", cause=Cause("b", "h1", "gone", "unreachable")),
+    ]
+    plan = parallel(per_host(play("a"), play("b")), play("c", "h2"))
+
+    result = stage.run(plan, state=RunState.fold(records))
+
+    assert statuses(result) == {"a@h1": "Success", "b@h1": "Skipped", "c@h2": "Success"}
 
 
 # A journal that breaks.

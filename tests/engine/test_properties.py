@@ -92,6 +92,10 @@ def _check_that_it_might_start(failures: Failures, unit: Unit) -> None:
         assert failures.halt is None or failures.halt.time >= instant
 
 
+def _held_before(tale: Tale, unit: Unit) -> Iterable[Unit]:
+    return (other for other in tale.upstream[unit] if tale.results[other].cause is not None)
+
+
 def _check_that_it_had_to_wait(failures: Failures, unit: Unit) -> None:
     tale = failures.tale
     cause = tale.results[unit].cause
@@ -103,7 +107,8 @@ def _check_that_it_had_to_wait(failures: Failures, unit: Unit) -> None:
             failures.lost_by[host] for host in tale.nodes[unit[0]].hosts if host in failures.lost_by
         }
     if failures.halt is not None and failures.halt.time <= moment:
-        allowed |= failures.halt.causes
+        # Among what was held back since, one hands on to the next why it was.
+        allowed |= failures.halt.causes.union(*map(failures.roots, _held_before(tale, unit)))
     assert cause is not None
     assert failures.culprit(cause) in allowed
 
@@ -142,8 +147,11 @@ def test_a_unit_that_runs_ends_as_its_own_life_has_it(scenario: Scenario) -> Non
             assert halt is not None
             assert halt.time <= tale.trace[tale.final[unit]].at
         elif result.cause is not None:
+            # What it needs was not made, or nothing new is, not even for a hook.
             assert any(
-                tale.results[other].failure or tale.results[other].cause
+                tale.results[other].failure
+                or tale.results[other].cause
+                or (halt is not None and other not in tale.started)
                 for other in tale.providers(unit)
             )
         elif (

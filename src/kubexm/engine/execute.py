@@ -128,8 +128,8 @@ class _Run:
         """Note each host's boot id; a host that rebooted since starts again at its prechecks."""
         named = {host: None for node in self.graph for host in node.hosts}
         for host in named:
-            if host in self.runtime.unreachable:
-                continue
+            if host in self.runtime.unreachable or host in self.state.quarantined:
+                continue  # nothing will be done there, and what was done still counts
             boot_id = str(self.runtime.view(host, {}).facts.get("boot_id", ""))
             if boot_id and self.state.boots.get(host) != boot_id:
                 record = HostSeen(at=self.started, host=host, boot_id=boot_id)

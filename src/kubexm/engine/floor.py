@@ -10,7 +10,6 @@ from typing import Protocol
 from kubexm.engine.bus import Bus
 from kubexm.engine.dispatch import Dispatcher
 from kubexm.engine.failures import Ended, HeldBack
-from kubexm.engine.lifecycle import Finished
 from kubexm.engine.limits import WITH_POOLS
 from kubexm.engine.options import Options
 from kubexm.engine.ports import EngineRuntime
@@ -19,7 +18,7 @@ from kubexm.engine.values import Values
 from kubexm.plan import events
 from kubexm.plan.records import AnyRecord, LedgerEntry, UnitIntended
 from kubexm.plan.result import Cause
-from kubexm.runtime.contexts import StepContext, UnitView
+from kubexm.runtime.contexts import Ledger, StepContext, UnitView
 from kubexm.step.contract import Step
 
 
@@ -28,7 +27,6 @@ class Walk(Protocol):
 
     def stopping(self, unit: Unit) -> Ended | None: ...
     def pump(self) -> None: ...
-    def finish(self, unit: Unit, finished: Finished) -> None: ...
     def foresee(self, unit: Unit) -> Step | None: ...
     def when_durable(self, record: AnyRecord, then: Callable[[], None]) -> None: ...
     def demand(self, provider: Unit) -> asyncio.Future[Cause | None]: ...
@@ -57,12 +55,10 @@ class Floor:
         self._bus = bus
         self._unsafe: set[asyncio.Future[None]] = set()
         self._lost: BaseException | None = None
+        self._ledgers: dict[str, Ledger] = {}
 
     def stopping(self, unit: Unit) -> Ended | None:
         return self._walk.stopping(unit)
-
-    def finish(self, unit: Unit, finished: Finished) -> None:
-        self._walk.finish(unit, finished)
 
     def foresee(self, unit: Unit) -> Step | None:
         return self._walk.foresee(unit)
@@ -82,7 +78,7 @@ class Floor:
         return StepContext(
             host=self.runtime.host(unit.host).listening(say),
             node=unit.node.id,
-            ledger=self.runtime.ledger(unit.host, self._remember),
+            ledger=self._ledger(unit.host),
             secrets=self.runtime.secrets,
             values=self.values.view(unit.node.work.needs, unit.host),
             attempt=unit.attempt,
@@ -91,6 +87,11 @@ class Floor:
             progress=functools.partial(self._progress, unit),
             confirm=self.runtime.confirm,
         )
+
+    def _ledger(self, host: str) -> Ledger:
+        if (ledger := self._ledgers.get(host)) is None:
+            ledger = self._ledgers[host] = self.runtime.ledger(host, self._remember)
+        return ledger
 
     def announce(self, unit: Unit) -> None:
         if self._bus.heard:

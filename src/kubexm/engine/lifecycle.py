@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
+
+import msgspec
 
 from kubexm.engine.answers import checked_outcome, checked_verdict
 from kubexm.engine.budget import Budget
@@ -33,8 +34,7 @@ MAX_RECONNECTS = 10
 DIAGNOSIS_SECONDS = 30.0
 
 
-@dataclass(slots=True)
-class Finished:
+class Finished(msgspec.Struct):
     """What the life of a unit came to."""
 
     status: Status
@@ -66,7 +66,6 @@ class Floor(Protocol):
     def announce_retry(self, unit: Unit, message: str, delay: float) -> None: ...
     def give_back(self, unit: Unit) -> None: ...
     def give_back_pools(self, unit: Unit) -> None: ...
-    def finish(self, unit: Unit, finished: Finished) -> None: ...
     def wish(self, provider: Unit) -> None: ...
     def was_intended(self, unit: Unit) -> bool: ...
     async def take_again(self, unit: Unit) -> None: ...
@@ -101,21 +100,20 @@ class Lifecycle:
         lane = self._lanes.get(unit.host)
         return lane.foreseen(unit) if lane is not None else None
 
-    async def live(self, unit: Unit) -> None:
-        """From start to end; whatever happens, the scheduler is told exactly once."""
+    async def live(self, unit: Unit) -> Finished:
+        """From start to end; whatever happens, it comes to something."""
         try:
-            finished = await self._attempts(unit)
+            return await self._attempts(unit)
         except HeldBack as held:
-            finished = Finished("Skipped", f"held back by {held.cause}", cause=held.cause)
+            return Finished("Skipped", f"held back by {held.cause}", cause=held.cause)
         except Ended as ended:
-            finished = self._cut_short(unit, ended)
+            return self._cut_short(unit, ended)
         except GeneratorExit:
             raise
         except BaseException as error:
-            finished = _failed(_own(error))
             if unit.ended:
-                finished = self._cut_short(unit, self._floor.stopping(unit) or Ended("cancelled"))
-        self._floor.finish(unit, finished)
+                return self._cut_short(unit, self._floor.stopping(unit) or Ended("cancelled"))
+            return _failed(_own(error))
 
     def _cut_short(self, unit: Unit, ended: Ended) -> Finished:
         """It was ended; amid a run, of this life or an earlier, it may have changed something."""

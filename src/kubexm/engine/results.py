@@ -57,7 +57,7 @@ def node_results(states: Mapping[str, NodeState], cancelled: str | None) -> dict
 
 def _node_result(state: NodeState, cancelled: str | None) -> NodeResult:
     hosts = {unit.host: _result_of(unit, cancelled) for unit in state.units.values()}
-    status = node_status(hosts.values(), frozenset(state.tolerated))
+    status = node_status(hosts.values(), state.tolerated)
     starts = [host.start_time for host in hosts.values() if host.start_time is not None]
     ends = [host.end_time for host in hosts.values() if host.end_time is not None]
     return NodeResult(
@@ -65,8 +65,8 @@ def _node_result(state: NodeState, cancelled: str | None) -> NodeResult:
         step_name=state.spec.step.kind,
         status=status,
         message=node_message(hosts, status),
-        start_time=min(starts, default=None),
-        end_time=max(ends, default=None),
+        start_time=min(starts) if starts else None,
+        end_time=max(ends) if ends else None,
         changed=any(host.changed for host in hosts.values()),
         host_results=hosts,
     )
@@ -149,7 +149,7 @@ def rolled_back(
         for name in names:
             if _taken_back(undone, id, name):
                 hosts[name] = replace(hosts[name], status="RolledBack")
-        status = node_status(hosts.values(), frozenset(states[id].tolerated))
+        status = node_status(hosts.values(), states[id].tolerated)
         message = node_message(hosts, status)
         nodes[id] = replace(nodes[id], host_results=hosts, status=status, message=message)
     return replace(result, node_results=nodes)

@@ -54,8 +54,9 @@ class Scopes:
     def _results(self, hook: Hook, host: str) -> Iterator[tuple[NodeState, HostResult]]:
         for state in self._bodies.get(hook.scope, ()):
             for unit in state.units.values() if hook.barrier else _of_host(state, host):
-                if unit.result is not None and not self._is_lost(unit.host):
-                    yield state, unit.result
+                result = unit.result
+                if result is not None and not self._is_lost(unit.host) and not _unneeded(unit):
+                    yield state, result
 
     def _follows_hook(self, result: HostResult) -> bool:
         """Held back by the failure of a hook, which triggers no other hook."""
@@ -115,6 +116,12 @@ def _root(id: str, hook: Hook) -> str:
     """The path that all nodes of this one hook lie under."""
     start = len(hook.scope) + 1
     return f"{hook.scope}/{id[start:].split('/', 1)[0]}"
+
+
+def _unneeded(unit: Unit) -> bool:
+    """A minter that nobody asked; on record only since the end of this life, or of an earlier."""
+    result = unit.result
+    return unit.node.work.minted and result is not None and result.satisfied
 
 
 def _started(result: HostResult) -> bool:

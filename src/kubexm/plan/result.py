@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from datetime import datetime
 from typing import Literal
 
@@ -98,7 +98,7 @@ class GraphExecutionResult(msgspec.Struct, frozen=True, rename="camel", forbid_u
         return sum(host.changed for node in nodes for host in node.host_results.values())
 
 
-def node_status(hosts: Iterable[HostResult], tolerated: frozenset[str] = frozenset()) -> Status:
+def node_status(hosts: Iterable[HostResult], tolerated: Container[str] = ()) -> Status:
     """The worst of a node's hosts; failures of hosts in `tolerated` don't count."""
     statuses: set[Status] = set()
     started = False

@@ -87,7 +87,7 @@ def _identity(key: str, id: str, taken: bool) -> Iterator[Problem]:
         yield Problem(f"stored under `{key}` but called `{id}`", where=id)
     if taken:
         yield Problem("both a node and a join have this id", where=id)
-    if not all(id.split("/")) or _has_blank(id):
+    if "//" in f"/{id}/" or _has_blank(id):
         yield Problem(
             f"`{id}` is not a path", where=id, hint="use words without blanks, joined by `/`"
         )
@@ -147,10 +147,9 @@ def _retry(node: ExecutionNode) -> Iterator[Problem]:
     retry = node.retry
     if retry.attempts < 1:
         yield Problem(f"{retry.attempts} attempts, want at least 1", where=node.id)
-    pauses = (retry.delay, retry.max_delay, retry.jitter)
-    if any(pause < 0 for pause in pauses):
+    if retry.delay < 0 or retry.max_delay < 0 or retry.jitter < 0:
         yield Problem("a negative delay or jitter", where=node.id)
-    if not all(map(math.isfinite, pauses)):
+    if not math.isfinite(retry.delay + retry.max_delay + retry.jitter):
         yield Problem("a delay or jitter without end", where=node.id)
 
 

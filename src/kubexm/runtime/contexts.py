@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import msgspec
+
 from kubexm.common.secrets import SecretRef
 from kubexm.runner.host import Host
 
@@ -59,23 +61,26 @@ def _silent(stream: str, text: str) -> None:
     """Drop a line nobody listens to."""
 
 
+def _no_progress(done: float, total: float, text: str) -> None:
+    """Drop what nobody watches."""
+
+
 async def _no_pause(question: str) -> None:
     """Go on at once where nobody can be asked."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepContext:
+class StepContext(msgspec.Struct, frozen=True):
     """What a step may touch: one host, its values, its secrets, its ledger."""
 
     host: Host
     node: str
     ledger: Ledger
     secrets: Secrets
-    values: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Any] = {}
     attempt: int = 1
     dry_run: bool = False
     say: Say = _silent
     """Takes a stream name and a line of text for the log."""
-    progress: Callable[[float, float, str], None] = field(default=lambda done, total, text: None)
+    progress: Callable[[float, float, str], None] = _no_progress
     confirm: Callable[[str], Awaitable[None]] = _no_pause
     """Returns when a person said yes; raises `Refused` if they said no."""

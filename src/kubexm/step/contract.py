@@ -8,7 +8,7 @@ take that back (`rollback`). An exception from any of them is a failure of that 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, Field, fields
 from typing import Any, ClassVar
 
 import msgspec
@@ -23,8 +23,7 @@ from kubexm.runtime.contexts import StepContext
 Values = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """Whether a statement is true already, and if not, why not and what would be done."""
 
     satisfied: bool
@@ -41,20 +40,18 @@ class Verdict:
         return cls(False, reason, sign, diff)
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """What `run` did; `values` by key name."""
 
     changed: bool = True
     message: str = ""
     stdout: str = ""
     stderr: str = ""
-    values: Values = field(default_factory=dict)
+    values: Values = {}
     fragment: ExecutionFragment | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NotYet:
+class NotYet(msgspec.Struct, frozen=True):
     """`run` found that it has to wait; the engine asks again after `delay`, holding no slot."""
 
     delay: float

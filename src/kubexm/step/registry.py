@@ -54,7 +54,7 @@ def find(kind: str) -> type[Step]:
 def load(kind: str, params: Mapping[str, Any]) -> Step:
     """The step that was stored under this kind with these parameters."""
     cls = find(kind)
-    known = [item.name for item in dataclasses.fields(cls)]  # type: ignore[arg-type]  # it is one
+    known = _parameters(kind)
     for name in params:
         if name not in known:
             raise InvalidInput(
@@ -64,6 +64,12 @@ def load(kind: str, params: Mapping[str, Any]) -> Step:
         return msgspec.convert(dict(params), cls, dec_hook=_decode)
     except (msgspec.ValidationError, TypeError, ValueError) as error:
         raise InvalidInput(f"step `{kind}` can't take these parameters: {error}") from error
+
+
+@functools.cache
+def _parameters(kind: str) -> tuple[str, ...]:
+    cls = find(kind)
+    return tuple(item.name for item in dataclasses.fields(cls))  # type: ignore[arg-type]  # it is
 
 
 def digest(kind: str) -> str:

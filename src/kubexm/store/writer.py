@@ -16,9 +16,9 @@ from kubexm.store.lease import Lease, taken_over
 Statement = tuple[str, tuple[Any, ...]]
 
 # Without the lease the fence lets no row through.
-_ROWS = (
-    "FROM json_each(?) WHERE EXISTS (SELECT 1 FROM lock WHERE name = ? AND token = ? AND run = ?)"
-)
+_FENCED = "WHERE EXISTS (SELECT 1 FROM lock WHERE name = ? AND token = ? AND run = ?)"
+_ROWS = "FROM json_each(?) " + _FENCED
+_RECORD = "INSERT INTO record (run, token, seq, body) SELECT ?, ?, ?, ? " + _FENCED
 _RECORDS = (
     "INSERT INTO record (run, token, seq, body) SELECT ?, ?, ? + key, CAST(value AS BLOB) " + _ROWS
 )
@@ -103,6 +103,10 @@ class FencedWriter:
             raise
 
     def _insert_records(self, batch: Batch) -> None:
+        if len(batch.records) == 1:
+            row = (self._lease.number, self._lease.token, batch.last, batch.records[0])
+            self._insert(_RECORD, (*row, *self._fence))
+            return
         first = batch.last - len(batch.records) + 1
         same = (self._lease.number, self._lease.token, first)
         self._insert(_RECORDS, (*same, _array(batch.records), *self._fence))
