@@ -340,7 +340,7 @@ def test_a_host_that_rebooted_starts_its_finished_units_at_their_precheck() -> N
 def test_a_quarantined_host_that_rebooted_keeps_what_it_had_finished() -> None:
     stage = Stage()
     stage.facts = {"h1": {"boot_id": "b2"}}
-    records = [
+    records: list[AnyRecord] = [
         HostSeen(at=0.0, host="h1", boot_id="b1"),
         UnitDone(at=0.0, node="a", host="h1", result=HostResult("h1", "Success", changed=True)),
         Quarantined(at=0.0, host="h1", cause=Cause("b", "h1", "gone", "unreachable")),
