@@ -10,6 +10,7 @@ from typing import Protocol
 from kubexm.engine.bus import Bus
 from kubexm.engine.dispatch import Dispatcher
 from kubexm.engine.failures import Ended, HeldBack
+from kubexm.engine.journal import Journal
 from kubexm.engine.limits import WITH_POOLS
 from kubexm.engine.options import Options
 from kubexm.engine.ports import EngineRuntime
@@ -32,7 +33,6 @@ class Walk(Protocol):
     def demand(self, provider: Unit) -> asyncio.Future[Cause | None]: ...
     def wish(self, provider: Unit) -> None: ...
     def was_intended(self, unit: Unit) -> bool: ...
-    def log(self, unit: Unit, stream: str, text: str) -> None: ...
 
 
 class Floor:
@@ -46,6 +46,7 @@ class Floor:
         options: Options,
         values: Values,
         bus: Bus,
+        journal: Journal,
     ) -> None:
         self.runtime = runtime
         self.options = options
@@ -53,6 +54,7 @@ class Floor:
         self._walk = walk
         self._dispatcher = dispatcher
         self._bus = bus
+        self._journal = journal
         self._unsafe: set[asyncio.Future[None]] = set()
         self._lost: BaseException | None = None
         self._ledgers: dict[str, Ledger] = {}
@@ -74,7 +76,7 @@ class Floor:
         return self.runtime.view(unit.host, values)
 
     def context(self, unit: Unit) -> StepContext:
-        say = functools.partial(self._walk.log, unit)
+        say = functools.partial(self._say, unit)
         return StepContext(
             host=self.runtime.host(unit.host).listening(say),
             node=unit.node.id,
@@ -185,6 +187,18 @@ class Floor:
             if (cause := await asyncio.shield(demand)) is not None:
                 raise HeldBack(cause)
         await self._dispatcher.take(unit)
+
+    def _say(self, unit: Unit, stream: str, text: str) -> None:
+        line = events.LogLine(
+            at=self.runtime.now(),
+            node=unit.node.id,
+            host=unit.host,
+            stream=stream,
+            text=self.runtime.redact(text),
+        )
+        if self._bus.heard:
+            self._bus.publish(line)
+        self._journal.log(line)
 
     def _progress(self, unit: Unit, done: float, total: float, text: str) -> None:
         if self._bus.heard:

@@ -1,31 +1,37 @@
 """The scheduler: starts every unit the moment nothing holds it back, and says what follows.
 
 It counts what each unit waits for, hands failures on along the edges, and knows nothing of what
-a step does. The life of one unit is in `lifecycle`, slots are in `dispatch` and `limits`, edges
-in `topology`, what follows from a failure in `losses`.
+a step does. The life of one unit is in `lifecycle`, the tasks that units live in are in `lives`,
+slots in `dispatch` and `limits`, edges in `topology` and `releases`, what follows from a failure
+in `losses`, what waits for the journal in `commits`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
+from kubexm.engine.binding import Binding
 from kubexm.engine.bus import Bus
+from kubexm.engine.commits import Commits
 from kubexm.engine.dispatch import Dispatcher
-from kubexm.engine.endings import Endings
+from kubexm.engine.earlier import Earlier
 from kubexm.engine.expansion import Expansion, checked_fragment
 from kubexm.engine.failures import Ended, classify
 from kubexm.engine.floor import Floor
 from kubexm.engine.journal import Journal
+from kubexm.engine.late import Late
 from kubexm.engine.lifecycle import Finished, Lifecycle
 from kubexm.engine.limits import Limits
+from kubexm.engine.lives import Lives
 from kubexm.engine.losses import Losses
 from kubexm.engine.options import Options
 from kubexm.engine.ports import EngineRuntime
 from kubexm.engine.provision import Demand, Provision
+from kubexm.engine.releases import Releases
 from kubexm.engine.results import host_result
-from kubexm.engine.topology import ACTIVE, FINAL, PENDING, READY, Gate, NodeState, Topology, Unit
+from kubexm.engine.topology import ACTIVE, FINAL, READY, NodeState, Topology, Unit
 from kubexm.engine.triggers import Scopes
 from kubexm.engine.values import Values
 from kubexm.engine.work import Work
@@ -35,13 +41,11 @@ from kubexm.plan.fragment import ExecutionFragment
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.node import ANY_HOST, ExecutionNode, Hook
 from kubexm.plan.policy import OnFailure
-from kubexm.plan.records import AnyRecord, Quarantined, RunState, UnitBound, UnitDone
+from kubexm.plan.records import AnyRecord, Quarantined, RunState, UnitDone
 from kubexm.plan.result import Cause, node_status
 from kubexm.step.contract import Step
 
 MakeWork = Callable[[ExecutionNode], Work]
-TURNS = 16
-"""So many units may live in one task, one after the other, before the loop has its turn."""
 CONNECT = "@connect"
 """Stands for a node in the cause of a host that could not be opened."""
 
@@ -76,28 +80,22 @@ class Scheduler:
         self._runtime = runtime
         self._options = options
         self._work = work
-        self._journal = journal
-        self._state = state
+        self._commits = Commits(journal, durable)
+        self._earlier = Earlier(state, runtime.now, for_good=policy == "rollback")
+        self._binding = Binding(self.losses, self._earlier, self._commits, runtime.now)
+        self._late = Late(self.losses)
         self._bus = bus
         self._values = values
         self._scopes = Scopes(self.topology.states, self.losses.is_lost)
         limits = Limits(options.parallelism, options.per_host, graph.pools)
         self._dispatcher = Dispatcher(limits, self._admit, self._launch)
         self._provision = Provision(self._dispatcher.offer)
-        self._floor = Floor(self, self._dispatcher, runtime, options, values, bus)
+        self._floor = Floor(self, self._dispatcher, runtime, options, values, bus, journal)
         self._life = Lifecycle(self._floor)
-        self._arrived: deque[Unit] = deque()
-        self._opened: deque[Gate] = deque()
-        self._awaiting: deque[tuple[int, Callable[[], None]]] = deque()
-        self._durable = durable
+        self._lives = Lives(self._life.live, self.finish)
+        self._releases = Releases()
         self._open = 0
-        self._live: set[Unit] = set()
-        self._endings = Endings(self._live)
         self._prepared: dict[str, Work | None] = {}
-        self._deferred: list[Unit] = []
-        self._vacant: asyncio.Task[None] | None = None
-        self._heir: Unit | None = None
-        self._defers_always = policy == "rollback"
         self._pumping = False
         self._broken: BaseException | None = None
         self._idle: asyncio.Future[None] | None = None
@@ -116,36 +114,30 @@ class Scheduler:
 
     async def run_deferred(self) -> None:
         """Run the `always` hooks that had to wait for the rollback, the inner before the outer."""
-        self._defers_always = False
-        places = {id: number for number, id in enumerate(self.topology.states)}
-        waves: dict[tuple[int, ...], list[Unit]] = {}
-        for unit in self._deferred:
-            waves.setdefault(_place(unit.node, places), []).append(unit)
-        self._deferred.clear()
-        for _, units in sorted(waves.items(), key=lambda wave: wave[0]):
-            self._arrived.extend(units)
+        for units in self._late.take(self.topology.states):
+            self._releases.arrived.extend(units)
             await self._drain()
 
     def cancel(self, reason: str) -> None:
         """Start nothing new; end what runs when its grace is over."""
         if self.cancelled is None:
             self.cancelled = reason
-            self._endings.begin(self._live, self._options.grace)
+            self._lives.end(self._lives.units, self._options.grace)
             self.pump()
 
     def broken(self, error: BaseException) -> None:
         """The journal is lost, or this engine wrong: nothing from now on would be known later."""
         if self._broken is None:
             self._broken = error
-            self._awaiting.clear()
+            self._commits.lose()
             self._floor.lose_journal(error)
             self.cancelled = self.cancelled or str(error)
-            self._endings.begin(self._live, grace=0.0)
+            self._lives.end(self._lives.units, grace=0.0)
             self.pump()
 
     def durable(self, number: int) -> None:
         """The journal made everything up to this number durable."""
-        self._durable = number
+        self._commits.reached(number)
         self.pump()
 
     async def durably(self, record: AnyRecord) -> None:
@@ -171,9 +163,8 @@ class Scheduler:
     async def _abandon(self) -> None:
         """Whoever waits for this walk gave up: leave nothing behind that still runs."""
         self.cancelled = self.cancelled or "given up"
-        self._endings.begin(self._live, grace=0.0)
-        tasks = [unit.task for unit in self._live if unit.task is not None]
-        await asyncio.gather(*tasks, return_exceptions=True)
+        self._lives.end(self._lives.units, grace=0.0)
+        await self._lives.gone()
 
     def pump(self) -> None:
         """Start all that can start; commit here if there is nothing else to do."""
@@ -182,7 +173,7 @@ class Scheduler:
         self._pumping = True
         try:
             self._start_what_can()
-            while not self._dispatcher.busy and self._awaiting and self._journal.settle():
+            while not self._dispatcher.busy and self._commits.settle():
                 self._start_what_can()
         except Exception as error:
             self.broken(error)
@@ -191,18 +182,17 @@ class Scheduler:
         self._check_idle()
 
     def _start_what_can(self) -> None:
-        # Arrivals are a list and not calls of each other: a chain may be 100,000 units long.
+        arrived = self._releases.arrived
         while True:
-            while self._awaiting and self._awaiting[0][0] <= self._durable:
-                self._awaiting.popleft()[1]()
-            while self._arrived:
-                self._arrive(self._arrived.popleft())
+            self._commits.call_due()
+            while arrived:
+                self._arrive(arrived.popleft())
             self._dispatcher.pump()
-            if not self._arrived:
+            if not arrived:
                 return
 
     def _check_idle(self) -> None:
-        if self._idle is None or self._idle.done() or self._live or self._awaiting:
+        if self._idle is None or self._idle.done() or self._lives.units or self._commits:
             return
         if self._open and self.cancelled is None:
             self._idle.set_exception(RuntimeError(f"nothing can start, yet {self._stuck()}"))
@@ -229,15 +219,14 @@ class Scheduler:
             for unit in state.units.values():
                 unit.doubt = parent is not None and parent.doubt
                 if not unit.waiting:
-                    self._arrived.append(unit)
+                    self._releases.arrived.append(unit)
 
     def _arrive(self, unit: Unit) -> None:
         """Everything before this unit is final."""
         if self.cancelled is not None:
             return
-        record = self._state.done.get(unit.key)
         hook = unit.node.spec.hook
-        if record is not None and unit.result is None and self._still_counts(unit, record):
+        if unit.result is None and (record := self._earlier.result_of(unit)) is not None:
             self._replay(unit, record)
         elif hook is not None and hook.moment != "pre":
             self._arrive_at_hook(unit, hook)
@@ -254,17 +243,8 @@ class Scheduler:
         else:
             self._dispatcher.offer(unit)
 
-    def _still_counts(self, unit: Unit, record: UnitDone) -> bool:
-        """Whether a unit that an earlier life of this run finished need not run again."""
-        if record.result.status == "Cancelled":
-            # A run on its way back ended it for good, a person only for the time being.
-            return record.result.cause is not None and self.losses.policy == "rollback"
-        if unit.node.work.minted:
-            return True  # it stays made; who needs a fresh value will ask for one
-        now = self._runtime.now()
-        return all(value.expires is None or now < value.expires for value in record.values)
-
     def _replay(self, unit: Unit, record: UnitDone) -> None:
+        """An earlier life of this run has finished this unit."""
         unit.host = record.result.host_name
         unit.result = record.result
         self._keep_values(record.values)
@@ -286,20 +266,13 @@ class Scheduler:
         elif answer != "is due":
             message = f"{hook.moment} is not due: the scope {answer}"
             self.finish(unit, Finished("Skipped", message, skipped=True, sign="="))
-        elif self._comes_last(unit):
-            self._defer(unit)
+        elif self._late.concerns(unit):
+            self._put_off(unit)
         else:
             self._make_ready(unit)
 
-    def _comes_last(self, unit: Unit) -> bool:
-        """Whether its turn is when all is undone."""
-        hook = unit.node.spec.hook
-        always = hook is not None and hook.moment == "always"
-        return always and self._defers_always and self.losses.halt is not None
-
-    def _defer(self, unit: Unit) -> None:
-        unit.state = PENDING
-        self._deferred.append(unit)
+    def _put_off(self, unit: Unit) -> None:
+        self._late.put_off(unit)
         self._release(unit, unit.cause)
 
     def _finish_leftover(self) -> None:
@@ -330,25 +303,11 @@ class Scheduler:
         if self.losses.halt is not None and not _follows_failure(unit):
             cause = self.losses.halt
         if cause is None and unit.node.spec.one_of:
-            cause = self._bind(unit)
+            cause = self._binding.bind(unit)
         if cause is not None:
             self._hold_back(unit, cause)
             return False
         return self._has_more_to_do(unit)
-
-    def _bind(self, unit: Unit) -> Cause | None:
-        """Choose the first candidate that is not lost; a cause if it ran on one that is."""
-        earlier = self._state.bound.get(unit.node.id)
-        candidates = [host for host in unit.node.spec.hosts if not self.losses.is_lost(host)]
-        if earlier is not None and self.losses.is_lost(earlier) and self.was_intended(unit):
-            unit.host = earlier
-            return self.losses.quarantined[earlier]
-        chosen = earlier if earlier in candidates else candidates[0]
-        if unit.host != chosen:
-            unit.host = chosen
-            record = UnitBound(at=self._runtime.now(), node=unit.node.id, host=chosen)
-            self._journal.append(record, urgent=False)
-        return None
 
     def _has_more_to_do(self, unit: Unit) -> bool:
         """False if a verdict made ahead says that the unit is satisfied."""
@@ -366,36 +325,17 @@ class Scheduler:
             unit.node.started = True
             if self._bus.heard:
                 self._bus.publish(events.NodeStarted(at=unit.started, node=unit.node.id))
-        self._live.add(unit)
-        if self._vacant is not None:
-            unit.task, self._vacant, self._heir = self._vacant, None, unit
-        else:
-            unit.task = asyncio.get_running_loop().create_task(self._carry(unit))
-
-    async def _carry(self, unit: Unit) -> None:
-        """Live a unit, and then the first that its end lets start: a task less, a turn less."""
-        for left in reversed(range(TURNS)):
-            finished = await self._life.live(unit)
-            if left and unit.task is not None and not unit.task.cancelling():
-                self._vacant = unit.task
-            self.finish(unit, finished)
-            heir, self._heir, self._vacant = self._heir, None, None
-            if heir is None:
-                return
-            unit = heir
+        self._lives.begin(unit)
 
     def foresee(self, unit: Unit) -> Step | None:
         """The step of a unit whose precheck may be made before its turn."""
         if unit.cause is not None or unit.node.spec.hook is not None or unit.node.spec.one_of:
             return None
-        if unit.key in self._state.done or self.was_intended(unit):
-            return None
-        return unit.node.work.foreseeable()
+        return None if self._earlier.knows(unit) else unit.node.work.foreseeable()
 
     def was_intended(self, unit: Unit) -> bool:
         """Whether an earlier life of this run was about to change something by this unit."""
-        intended = self._state.intended
-        return bool(intended) and unit.key in intended
+        return self._earlier.intended(unit)
 
     def stopping(self, unit: Unit) -> Ended | None:
         """Why this unit has to end, if it has to."""
@@ -412,11 +352,11 @@ class Scheduler:
         """A unit's life is over: record it, and tell its dependents when that is durable."""
         # The journal may call back at once; nothing is started or ended before all is noted.
         nested, self._pumping = self._pumping, True
-        self._live.discard(unit)
+        self._lives.units.discard(unit)
         self._dispatcher.give_back(unit)
         try:
-            if self._rebinds(unit, finished):
-                self._dispatcher.offer(unit)
+            if self._binding.may_go_elsewhere(unit, finished.failure):
+                self._rebind(unit, finished)
             else:
                 self._record(unit, finished)
         except Exception as error:
@@ -425,20 +365,12 @@ class Scheduler:
             self._pumping = nested
         self.pump()
 
-    def _rebinds(self, unit: Unit, finished: Finished) -> bool:
+    def _rebind(self, unit: Unit, finished: Finished) -> None:
         """A `one_of` unit whose host was lost before anything ran goes to the next."""
-        failure = finished.failure
-        if failure is None or failure.failure != "unreachable":
-            return False
-        if not unit.node.spec.one_of or unit.ran or self.was_intended(unit):
-            return False
-        others = [host for host in unit.node.spec.hosts if host != unit.host]
-        if all(self.losses.is_lost(host) for host in others):
-            return False
-        message = self._runtime.redact(failure.message)
+        message = host_result(unit, finished, self._runtime, self._options).message
         self._quarantine(unit.host, Cause(unit.node.id, unit.host, message, "unreachable"))
         unit.attempt = 0
-        return True
+        self._dispatcher.offer(unit)
 
     def _record(self, unit: Unit, finished: Finished) -> None:
         fragment = None
@@ -470,23 +402,15 @@ class Scheduler:
         urgent = bool(
             result.changed or result.status == "Failed" or finished.values or fragment is not None
         )
-        number = self._journal.append(record, urgent=urgent)
+        number = self._commits.append(record, urgent=urgent)
         if toll is not None:
             self.losses.suffer(toll)
-        if not urgent or number <= self._durable:
-            self._conclude(unit, fragment, first=first)
-        elif self._broken is None:
-            self._awaiting.append((number, lambda: self._conclude(unit, fragment, first=first)))
+        conclude = partial(self._conclude, unit, fragment, first=first)
+        self._commits.when(number if urgent else 0, conclude)
 
     def when_durable(self, record: AnyRecord, then: Callable[[], None]) -> None:
         """Append a record and go on when it can't be lost any more."""
-        if self._broken is not None:
-            return
-        number = self._journal.append(record, urgent=True)
-        if number <= self._durable:
-            then()
-        else:
-            self._awaiting.append((number, then))
+        self._commits.when(self._commits.append(record, urgent=True), then)
 
     def _keep_values(self, values: Iterable[ProducedValue]) -> None:
         for value in values:
@@ -511,9 +435,9 @@ class Scheduler:
         else:
             unit.state = ACTIVE  # what follows from this may hold back all that is ready
             # If an earlier life of the run was killed amid this unit, its change may be there.
-            changed = unit.node.work.changes and self.was_intended(unit)
+            changed = unit.node.work.changes and self._earlier.intended(unit)
             if changed:
-                unit.host = self._state.bound.get(unit.node.id, unit.host)
+                unit.host = self._earlier.host_of(unit) or unit.host
             message = f"held back by {cause}"
             self._record(unit, Finished("Skipped", message, changed=changed, cause=cause))
 
@@ -565,17 +489,10 @@ class Scheduler:
         """Tell everything that waits for this unit."""
         unit.released = True
         self._open -= 1
-        node = unit.node
         doubt = self._options.dry_run and _leaves_doubt(unit)
-        for state in node.same_host:
-            if (follower := state.units.get(unit.host)) is not None:
-                self._count_down(follower, cause, unit.blocks, doubt)
-        for follower in unit.also or ():
-            self._count_down(follower, cause, unit.blocks, doubt)
-        self._approach(node.gate, cause if unit.blocks else None, doubt)
-        self._open_gates()
-        if node.parent is not None:
-            self._child_done(node.parent, unit, cause, doubt)
+        self._releases.tell(unit, cause, doubt)
+        if (parent := unit.node.parent) is not None:
+            self._child_done(parent, unit, cause, doubt)
 
     def _child_done(self, parent: Unit, child: Unit, cause: Cause | None, doubt: bool) -> None:
         parent.doubt = parent.doubt or doubt
@@ -598,42 +515,13 @@ class Scheduler:
         now = self._runtime.now()
         self._bus.publish(events.NodeFinished(at=now, node=node.id, status=status))
 
-    def _approach(self, gate: Gate, cause: Cause | None, doubt: bool) -> None:
-        if cause is not None and gate.cause is None:
-            gate.cause = cause
-        gate.doubt = gate.doubt or doubt
-        gate.waiting -= 1
-        if not gate.waiting:
-            self._opened.append(gate)
-
-    def _open_gates(self) -> None:
-        while self._opened:
-            gate = self._opened.popleft()
-            for further in gate.gates:
-                self._approach(further, gate.cause, gate.doubt)
-            for state in gate.nodes:
-                for unit in state.units.values():
-                    self._count_down(unit, gate.cause, True, gate.doubt)
-            for unit in gate.units:
-                self._count_down(unit, gate.cause, True, gate.doubt)
-
-    def _count_down(self, unit: Unit, cause: Cause | None, blocks: bool, doubt: bool) -> None:
-        if cause is not None:
-            unit.cause = unit.cause or cause
-            unit.blocks = unit.blocks or blocks
-        if doubt:
-            unit.doubt = True
-        unit.waiting -= 1
-        if not unit.waiting:
-            self._arrived.append(unit)
-
     # What follows from failures.
 
     def _quarantine(self, host: str, cause: Cause) -> None:
         """A host is lost other than by a unit's result."""
         if not self.losses.is_lost(host):
             record = Quarantined(at=self._runtime.now(), host=host, cause=cause)
-            self._journal.append(record, urgent=False)
+            self._commits.append(record)
             self.losses.lose(host, cause)
 
     def _go_on_without(self, host: str, cause: Cause) -> None:
@@ -652,29 +540,16 @@ class Scheduler:
     def _halt(self, cause: Cause) -> None:
         """Start nothing new but the hooks that follow a failure."""
         if self.losses.policy == "rollback":
-            stopped = [unit for unit in self._live if self.stopping(unit) is not None]
-            self._endings.begin(stopped, self._options.grace)
+            stopped = [unit for unit in self._lives.units if self.stopping(unit) is not None]
+            self._lives.end(stopped, self._options.grace)
         for state in list(self.topology.states.values()):
             for unit in state.units.values():
                 if not _waits_for_slots(unit):
                     continue
-                if self._comes_last(unit):
-                    self._defer(unit)
+                if self._late.concerns(unit):
+                    self._put_off(unit)
                 elif not _follows_failure(unit):
                     self._hold_back(unit, cause)
-
-    def log(self, unit: Unit, stream: str, text: str) -> None:
-        """One line that a unit said."""
-        line = events.LogLine(
-            at=self._runtime.now(),
-            node=unit.node.id,
-            host=unit.host,
-            stream=stream,
-            text=self._runtime.redact(text),
-        )
-        if self._bus.heard:
-            self._bus.publish(line)
-        self._journal.log(line)
 
 
 def _waits_for_slots(unit: Unit) -> bool:
@@ -690,9 +565,3 @@ def _follows_failure(unit: Unit) -> bool:
 def _leaves_doubt(unit: Unit) -> bool:
     result = unit.result
     return unit.doubt or (result is not None and (result.changed or result.sign == "?"))
-
-
-def _place(node: NodeState, places: Mapping[str, int]) -> tuple[int, ...]:
-    """Where a node stands in the order of the graph; what was added stands behind who added it."""
-    around = _place(node.parent.node, places) if node.parent is not None else ()
-    return (*around, places[node.id])

@@ -1,0 +1,45 @@
+"""What earlier lives of the same run left: units that are done, bound to a host, or begun."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kubexm.engine.topology import Unit
+from kubexm.plan.records import RunState, UnitDone
+
+
+class Earlier:
+    """Asked before a unit starts: has it been done, and where."""
+
+    def __init__(self, state: RunState, now: Callable[[], float], *, for_good: bool) -> None:
+        """`for_good`: what was cancelled stays so, for the run is on its way back."""
+        self._state = state
+        self._now = now
+        self._for_good = for_good
+
+    def result_of(self, unit: Unit) -> UnitDone | None:
+        """The end that a unit came to, if that still counts."""
+        record = self._state.done.get(unit.key)
+        return record if record is not None and self._still_counts(unit, record) else None
+
+    def _still_counts(self, unit: Unit, record: UnitDone) -> bool:
+        if record.result.status == "Cancelled":
+            # A run on its way back ended it for good, a person only for the time being.
+            return record.result.cause is not None and self._for_good
+        if unit.node.work.minted:
+            return True  # it stays made; who needs a fresh value will ask for one
+        now = self._now()
+        return all(value.expires is None or now < value.expires for value in record.values)
+
+    def knows(self, unit: Unit) -> bool:
+        """Whether a unit was done, or begun in earnest."""
+        return unit.key in self._state.done or self.intended(unit)
+
+    def intended(self, unit: Unit) -> bool:
+        """Whether a unit was about to change something, and perhaps did."""
+        intended = self._state.intended
+        return bool(intended) and unit.key in intended
+
+    def host_of(self, unit: Unit) -> str | None:
+        """The host that a `one_of` unit was bound to."""
+        return self._state.bound.get(unit.node.id)
