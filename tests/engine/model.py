@@ -297,7 +297,7 @@ class Failures:
 
     def _weigh_hold(self, unit: Unit, result: HostResult, at: int) -> None:
         """Held back where its host is still there, and nothing before it was: a failure too."""
-        if self.reaching(unit) or self.halt is not None:
+        if self.reaching(unit) or self.halt is not None or self.tale.role(unit) == "minter":
             return
         if self.tale.nodes[unit[0]].one_of or result.host_name not in self.lost:
             self._block(unit, at)
@@ -430,8 +430,8 @@ class Hooks:
             here = other[1] in (unit[1], ANY_HOST) or f"/@{unit[1]}/" in node.id
             if not hook.barrier and not here:
                 continue
-            if self._tale.role(other) == "minter" and result.satisfied:
-                continue  # nobody asked it
+            if self._tale.role(other) == "minter" and not result.attempts:
+                continue  # nobody asked it in time
             if self._tale.final[other] <= at < self._failures.lost.get(result.host_name, math.inf):
                 yield node, result
 

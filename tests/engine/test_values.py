@@ -223,6 +223,17 @@ def test_a_reader_that_was_not_wanted_leaves_nothing_to_build_on() -> None:
 # Minters.
 
 
+def test_a_minter_that_nobody_asked_goes_down_with_its_host() -> None:
+    stage = Stage(m=minter(token="t"), x=unreachable("h1"))
+
+    result = stage.run(parallel(chain(play("m", provides=[TOKEN]), play("b", "h2")), play("x")))
+
+    cause = of(result, "m").cause
+    assert cause is not None
+    assert (cause.node, of(result, "m").satisfied) == ("x", False)
+    assert (of(result, "b", "h2").status, result.degraded) == ("Success", True)
+
+
 def test_a_minter_runs_only_when_a_dependents_precheck_said_so() -> None:
     taker = Taker()
     stage = Stage(m=minter(token="t"), a=taker)

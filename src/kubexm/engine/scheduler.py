@@ -230,6 +230,8 @@ class Scheduler:
             self._replay(unit, record)
         elif hook is not None and hook.moment != "pre":
             self._arrive_at_hook(unit, hook)
+        elif unit.node.work.minted and unit.cause is None:
+            self._make_ready(unit)  # whoever asks will hear if it can't run any more
         elif (cause := unit.cause or self.losses.halt or self.losses.cause_for(unit)) is not None:
             self._hold_back(unit, cause)
         else:
@@ -248,8 +250,8 @@ class Scheduler:
         unit.host = record.result.host_name
         unit.result = record.result
         self._keep_values(record.values)
-        if unit.node.work.minted and record.result.failure is not None:
-            self._release(unit, None)  # only those who ask for its value hear of it
+        if unit.node.work.minted and unit.cause is None:
+            self._release(unit, None)  # only those who ask for its value hear what became of it
         self.losses.recall(unit, record)
         self._conclude(unit, record.fragment, replayed=True)
 
@@ -280,7 +282,9 @@ class Scheduler:
         if self.cancelled is not None:
             return
         for unit, wished in self._provision.leftover():
-            if wished:
+            if (cause := self.losses.halt or self.losses.cause_for(unit)) is not None:
+                self._hold_back(unit, cause)
+            elif wished:
                 self.finish(unit, Finished("Success", "would be made", changed=True, sign="+"))
             else:
                 self.finish(unit, Finished("Skipped", "nobody needs it", skipped=True, sign="="))

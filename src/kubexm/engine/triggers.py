@@ -55,7 +55,7 @@ class Scopes:
         for state in self._bodies.get(hook.scope, ()):
             for unit in state.units.values() if hook.barrier else _of_host(state, host):
                 result = unit.result
-                if result is not None and not self._is_lost(unit.host) and not _unneeded(unit):
+                if result is not None and not self._is_lost(unit.host) and not _idle(unit):
                     yield state, result
 
     def _follows_hook(self, result: HostResult) -> bool:
@@ -118,10 +118,10 @@ def _root(id: str, hook: Hook) -> str:
     return f"{hook.scope}/{id[start:].split('/', 1)[0]}"
 
 
-def _unneeded(unit: Unit) -> bool:
-    """A minter that nobody asked; on record only since the end of this life, or of an earlier."""
+def _idle(unit: Unit) -> bool:
+    """A minter that did not run; that is on record only since the end of this life, or before."""
     result = unit.result
-    return unit.node.work.minted and result is not None and result.satisfied
+    return unit.node.work.minted and result is not None and not result.attempts
 
 
 def _started(result: HostResult) -> bool:
