@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from tests.cli.answers import Kubexm
 
 Write = Callable[..., Path]
@@ -115,6 +117,71 @@ def test_an_unknown_path_is_refused_with_the_nearest(kubexm: Kubexm, pipeline: W
 
     assert answer.code == 2
     assert "did you mean `base/setup/motd`?" in answer.err
+
+
+def test_an_unknown_breakpoint_is_refused_with_the_nearest(
+    kubexm: Kubexm, pipeline: Write, home: Path
+) -> None:
+    file = pipeline(MOTD)
+
+    answer = kubexm("run", "-f", file, "--simulate", "--debug", "--break", "base/setup/modt")
+
+    assert answer.code == 2
+    assert "`site` has no path or tag `base/setup/modt`" in answer.err
+    assert "did you mean `base/setup/motd`?" in answer.err
+    assert not home.exists()
+
+
+def test_a_breakpoint_may_leave_out_the_name_of_the_pipeline(
+    kubexm: Kubexm, pipeline: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("a\n"))
+
+    answer = kubexm(
+        "run", "-f", pipeline(MOTD), "--simulate", "--debug", "--break", "base/setup/motd"
+    )
+
+    assert answer.code == 3
+    assert "site/base/setup/motd on n1" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [(("--world", "here"), "--simulate"), (("--break", "base"), "--debug")],
+)
+def test_a_flag_that_would_have_no_effect_is_refused_with_the_one_it_needs(
+    kubexm: Kubexm, pipeline: Write, home: Path, given: tuple[str, str], missing: str
+) -> None:
+    answer = kubexm("run", "-f", pipeline(MOTD), *given)
+
+    assert answer.code == 2
+    assert f"`{given[0]}` has no effect without `{missing}`" in answer.err
+    assert f"hint: add `{missing}`" in answer.err
+    assert not home.exists()
+
+
+def test_changed_settings_of_a_simulation_are_not_ignored(kubexm: Kubexm, pipeline: Write) -> None:
+    kubexm("run", "-f", pipeline(MOTD), "--simulate")
+    changed = pipeline(MOTD, more="  simulate: {machine: {cpus: 16}}\n")
+
+    refused = kubexm("run", "-f", changed, "--simulate")
+    elsewhere = kubexm("run", "-f", changed, "--simulate", "--world", changed.parent / "new")
+
+    assert (refused.code, elsewhere.code) == (2, 0)
+    assert "was made with other settings than `simulate` has now" in refused.err
+    assert "--world NEW" in refused.err
+
+
+def test_a_file_without_settings_takes_a_simulated_world_as_it_is(
+    kubexm: Kubexm, pipeline: Write
+) -> None:
+    world = ("--simulate", "--world", pipeline(MOTD).parent / "world")
+    kubexm("run", "-f", pipeline(MOTD, more="  simulate: {machine: {cpus: 16}}\n"), *world)
+    cpus = "- {name: cpus, assert: {that: facts.cpus == 16, message: sixteen processors}}"
+
+    answer = kubexm("run", "-f", pipeline(cpus, name="other"), *world)
+
+    assert answer.code == 0
 
 
 def test_a_host_by_ssh_is_refused_before_anything_is_done(kubexm: Kubexm, pipeline: Write) -> None:

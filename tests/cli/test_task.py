@@ -28,7 +28,8 @@ def test_no_runs_are_no_error(kubexm: Kubexm, home: Path) -> None:
 
 
 def test_the_list_shows_the_newest_run_first(kubexm: Kubexm, pipeline: Write) -> None:
-    first, second = task_of(kubexm, pipeline(MOTD)), task_of(kubexm, pipeline(FAILING, more=BROKEN))
+    first = task_of(kubexm, pipeline(MOTD, more=BROKEN))
+    second = task_of(kubexm, pipeline(FAILING, more=BROKEN))
 
     listed = [run["id"] for run in json.loads(kubexm("task", "list", "-o", "json").out)]
     text = kubexm("task", "list").out
@@ -82,6 +83,18 @@ def test_a_retry_with_a_corrected_file_runs_what_changed(kubexm: Kubexm, pipelin
     assert answer.code == 0
     assert "site/base/setup/oops" in answer.err
     assert "site/base/setup/motd" not in answer.err
+
+
+def test_a_retry_does_not_ignore_changed_settings_of_the_simulation(
+    kubexm: Kubexm, pipeline: Write
+) -> None:
+    task = task_of(kubexm, pipeline(FAILING, more=BROKEN))
+    corrected = pipeline(FAILING, more=BROKEN.replace("exit: 3", "exit: 0"))
+
+    answer = kubexm("task", "retry", task, "-f", corrected)
+
+    assert answer.code == 2
+    assert "was made with other settings" in answer.err
 
 
 def test_a_run_that_succeeded_can_be_neither_resumed_nor_retried(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ from kubexm.engine import MemoryJournal, Options
 from kubexm.errors import InvalidInput, Refused
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.result import GraphExecutionResult
+from kubexm.plan.select import named
+from kubexm.sim.settings import WorldSettings
 from kubexm.sim.world import World
 from kubexm.spec.inventory import InventoryHost
 from kubexm.step import registry
@@ -51,7 +53,9 @@ class StoredOptions(msgspec.Struct, frozen=True):
 
 async def run(params: RunParams, front: Front, home: Home) -> RunOutcome:
     """Plan a pipeline and carry it out."""
+    _refuse_what_has_no_effect(params)
     planned = planning.plan(params.plan)
+    params = replace(params, breakpoints=named(planned.graph, params.breakpoints))
     world = _world(params, planned, home)
     if world is None:
         refuse_what_has_no_connector(planned.graph, planned.hosts)
@@ -69,6 +73,20 @@ async def run(params: RunParams, front: Front, home: Home) -> RunOutcome:
             job = _job(params, planned, world, store)
             result = await perform_held(job, store, lease, front, home)
     return RunOutcome(planned.graph, result, stored.id, world)
+
+
+def _refuse_what_has_no_effect(params: RunParams) -> None:
+    """Who asks for something wants it: half of a wish is a mistake."""
+    halves = (
+        (params.world is not None and not params.simulate, "--world", "--simulate"),
+        (bool(params.breakpoints) and not params.debug, "--break", "--debug"),
+    )
+    for is_half, given, missing in halves:
+        if is_half:
+            raise InvalidInput(
+                f"`{given}` has no effect without `{missing}`",
+                hint=f"add `{missing}`, or leave `{given}` out",
+            )
 
 
 async def _check(
@@ -93,8 +111,20 @@ def _world(params: RunParams, planned: Planned, home: Home) -> Path | None:
     if not (path / "world.json").exists():
         with suppress(InvalidInput):  # another process may have been faster
             World.create(path, planned.world)
+    _refuse_if_another_world(path, planned)
     places.keep_in_mind(home, path)
     return path
+
+
+def _refuse_if_another_world(path: Path, planned: Planned) -> None:
+    """A world is what it was made as; a file without `simulate` takes it as it is."""
+    with closing(World.open(path)) as world:
+        if planned.world in (WorldSettings(), world.settings):
+            return
+    raise InvalidInput(
+        f"the simulated world in `{path}` was made with other settings than `simulate` has now",
+        hint="make another one with `--simulate --world NEW`, or remove that directory",
+    )
 
 
 def _options(params: RunParams) -> Options:
@@ -181,6 +211,8 @@ def _corrected(stored: Run, documents: Documents, params: RetryParams) -> Docume
         )
     if stored.world is None:
         refuse_what_has_no_connector(planned.graph, planned.hosts)
+    else:
+        _refuse_if_another_world(Path(stored.world), planned)
     return _documents(planned, msgspec.json.decode(documents.options, type=StoredOptions))
 
 

@@ -59,6 +59,16 @@ def select(graph: ExecutionGraph, selection: Selection) -> ExecutionGraph:
     return _restricted(graph, _with_providers(graph.nodes, kept), hosts)
 
 
+def named(graph: ExecutionGraph, paths: tuple[str, ...]) -> tuple[str, ...]:
+    """The nodes that these paths or tags name; `UnknownPath` for those that name none."""
+    if not paths:
+        return ()
+    names = _Names(graph)
+    names.check(Selection(only=paths))
+    found = names.matching(paths)
+    return tuple(id for id in graph.nodes if id in found)
+
+
 def _chosen(graph: ExecutionGraph, names: _Names, selection: Selection) -> set[str]:
     chosen = set(graph.nodes)
     if selection.only:
