@@ -56,6 +56,16 @@ def reopened(world: World) -> World:
     return World.open(world.path)
 
 
+def test_a_user_of_a_machine_has_a_group_of_the_same_name_there(tmp_path: Path) -> None:
+    machines = {"app*": Machine(users={"app": 1000})}
+    world = World.create(tmp_path / "world", WorldSettings(machines=machines))
+
+    codes = [run(world, "chown", "app:app", "/root", host=host).exit for host in ("app1", "db1")]
+    world.close()
+
+    assert codes == [0, 1]
+
+
 def test_a_world_that_is_opened_again_is_the_same(world: World) -> None:
     asyncio.run(world.connector("n1").put("/etc/f", b"\xff" * 5000, mode=0o600))
     run(world, "mkdir", "-p", "/srv/a/b")

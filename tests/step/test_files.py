@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.step.places import LocalPlace, MemoryLedger, Place, SimPlace, is_root
+from tests.step.places import LocalPlace, MemoryLedger, Place, is_root
 
 from kubexm.errors import InvalidInput, StepFailed
 from kubexm.step.edits import LineInFile, ManagedBlock
@@ -77,16 +77,28 @@ def test_keeps_mode_and_owner_that_are_not_given(place: Place) -> None:
 @pytest.mark.skipif(not is_root(), reason="only root gives files away")
 def test_sets_owner_and_group_by_name_or_number(place: Place) -> None:
     path = place.write("f", b"")
-    group = "nogroup" if not isinstance(place, SimPlace) else "nobody"
-    by_name = FilePresent(path, owner="nobody", group=group)
+    by_name = FilePresent(path, owner="nobody", group="nogroup")
 
-    assert place.verdict(by_name).reason == f"owner root, want nobody; group root, want {group}"
+    assert place.verdict(by_name).reason == "owner root, want nobody; group root, want nogroup"
     place.run(by_name)
 
     assert place.verdict(by_name).satisfied
     assert place.verdict(FilePresent(path, owner="65534")).satisfied
     place.undo(by_name)
     assert place.verdict(FilePresent(path, owner="root", group="root")).satisfied
+
+
+@pytest.mark.parametrize("kind", [FilePresent, Directory])
+@pytest.mark.parametrize(("owner", "group"), [("no-such-name", None), (None, "no-such-name")])
+def test_gives_nothing_to_somebody_whom_the_host_does_not_know(
+    place: Place, kind: type[FilePresent | Directory], owner: str | None, group: str | None
+) -> None:
+    stranger = kind(f"{place.root}/x", owner=owner, group=group)
+
+    with pytest.raises(StepFailed, match="no-such-name"):
+        place.run(stranger)
+
+    assert not place.verdict(stranger).satisfied
 
 
 def test_says_where_a_directory_is_in_the_way(place: Place) -> None:

@@ -20,6 +20,16 @@ _DIRECTORIES = {
     **dict.fromkeys(("/tmp", "/var/tmp"), 0o1777),  # noqa: S108  # their names, not their use
     "/root": 0o700,
 }
+_USERS = (
+    "root:0 daemon:1 bin:2 sys:3 sync:4 games:5 man:6 lp:7 mail:8 news:9 uucp:10 proxy:13"
+    " www-data:33 backup:34 list:38 irc:39 _apt:42 nobody:65534"
+)
+_GROUPS = (
+    "root:0 daemon:1 bin:2 sys:3 adm:4 tty:5 disk:6 lp:7 mail:8 news:9 uucp:10 man:12 proxy:13"
+    " kmem:15 dialout:20 fax:21 voice:22 cdrom:24 floppy:25 tape:26 sudo:27 audio:29 dip:30"
+    " www-data:33 backup:34 operator:37 list:38 irc:39 src:40 shadow:42 utmp:43 video:44 sasl:45"
+    " plugdev:46 staff:50 games:60 users:100 nogroup:65534"
+)
 _OWN: Mapping[str, Callable[[int, str], str]] = {
     "/etc/hostname": lambda _seed, host: f"{host}\n",
     "/proc/sys/kernel/hostname": lambda _seed, host: f"{host}\n",
@@ -92,9 +102,16 @@ def shared_cells(machine: Machine) -> Mapping[str, Value]:
     for name, settings in machine.services.items():
         cells[f"service:{unit_name(name)}"] = service(settings)
     cells |= {f"package:{name}": version for name, version in machine.packages.items()}
-    cells |= {f"user:{name}": id for name, id in machine.users.items()}
-    cells |= {"user:root": 0, "user:nobody": 65534}
+    for kind, listed in (("user", _USERS), ("group", _GROUPS)):
+        known = {**machine.users, **_ids(listed)}
+        cells |= {f"{kind}:{name}": id for name, id in known.items()}
     return MappingProxyType(cells)
+
+
+def _ids(listed: str) -> dict[str, int]:
+    """Ids by name, of what every Debian host has."""
+    pairs = (entry.split(":") for entry in listed.split())
+    return {name: int(id) for name, id in pairs}
 
 
 @cache

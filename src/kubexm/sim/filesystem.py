@@ -112,6 +112,7 @@ class Filesystem:
         if found is not None and found.kind == "directory":
             raise _error(errno.EISDIR, path)
         kept = found if found is not None and found.kind == "file" else Inode("file", 0o644)
+        self._require_known(path, owner, group)
         made = self._with_content(kept, data)
         self._state.set(place, _changed(made, mode=mode, owner=owner, group=group))
 
@@ -133,10 +134,19 @@ class Filesystem:
             raise _error(errno.EEXIST, path)
         self._state.set(place, Inode("link", 0o777, target=target, size=len(target)))
 
-    def change(self, path: str, **attributes: Any) -> None:
+    def change(
+        self,
+        path: str,
+        *,
+        mode: int | None = None,
+        owner: str | None = None,
+        group: str | None = None,
+    ) -> None:
         """Set mode, owner or group of what a path leads to."""
         place = self.resolve(path)
-        self._state.set(place, _changed(self.find(place), **attributes))
+        self._require_known(path, owner, group)
+        found = self.find(place)
+        self._state.set(place, _changed(found, mode=mode, owner=owner, group=group))
 
     def remove(self, path: str) -> None:
         """Remove a file, a link or an empty directory."""
@@ -169,6 +179,14 @@ class Filesystem:
         prefix = path.rstrip("/") + "/"
         below = (key[len(prefix) :] for key in self._state.keys(prefix))
         return sorted(name for name in below if name and "/" not in name)
+
+    def _require_known(self, path: str, owner: str | None, group: str | None) -> None:
+        """A number may be anybody's; a name has to be that of somebody."""
+        for kind, name in (("user", owner), ("group", group)):
+            if name is None or name.isdecimal():
+                continue
+            if self._state.get(f"{kind}:{name}") is None:
+                raise OSError(errno.EINVAL, f"the host has no {kind} `{name}`", path)
 
     def _graft(self, old: str, new: str) -> None:
         found = self.find(old)

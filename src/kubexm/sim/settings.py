@@ -104,7 +104,7 @@ class Machine(
     packages: dict[str, str] = {}
     """Versions by name."""
     users: dict[str, int] = {}
-    """Ids by name, beside `root` and `nobody`."""
+    """Ids by name, beside those of every Debian host; each has a group of the same name."""
 
 
 class Effects(

@@ -61,7 +61,13 @@ class Shell:
         return found if isinstance(found, str) else None
 
     def user_id(self, user: str) -> int | None:
-        found = self.state.get(f"user:{user}")
+        return self._number(f"user:{user}")
+
+    def group_id(self, group: str) -> int | None:
+        return self._number(f"group:{group}")
+
+    def _number(self, key: str) -> int | None:
+        found = self.state.get(key)
         return found if isinstance(found, int) else None
 
     def unexpected(self, argv: Sequence[str] = ()) -> StepFailed:
