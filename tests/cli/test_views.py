@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -76,6 +77,31 @@ def test_the_live_view_counts_per_module_and_estimates_the_rest() -> None:
     assert "30.0 s to go" in text
     assert "3/4" in text
     assert [failure.host for failure in tally.failures] == ["host00001"]
+
+
+def test_the_rest_is_estimated_by_what_its_nodes_took_before() -> None:
+    tally = Tally.of(fleet(2, modules=3))
+    tally.take(events.Expected(at=9.0, seconds={"fleet/m0/n": 5.0, "fleet/m1/n": 60.0}))
+    tally.take(events.RunStarted(at=10.0, graph="fleet", units=6))
+    tally.take(events.UnitStarted(at=10.0, node="fleet/m0/n", host="host00000", attempt=1))
+
+    at_first = tally.remaining(12.5)
+    tally.take(finished("host00000", status="Success", changed=True))
+    tally.take(events.UnitStarted(at=20.0, node="fleet/m1/n", host="host00000", attempt=1))
+    amid_the_long_one = tally.remaining(55.0)
+
+    # 195 s in all, the unknown nodes at the mean of the others; done are 2.5 s, then 5 s and 35 s.
+    assert at_first == pytest.approx(2.5 / 2.5 * (195 - 2.5))
+    assert amid_the_long_one == pytest.approx(45 / 40 * (195 - 40))
+
+
+def test_nothing_is_estimated_from_what_an_earlier_life_of_the_run_did() -> None:
+    tally = under_way(4)
+    for host in ("host00000", "host00001", "host00002"):
+        done = finished(host, status="Success", changed=True)
+        tally.take(msgspec.structs.replace(done, replayed=True))
+
+    assert tally.remaining(20.0) is None
 
 
 def test_nodes_that_are_added_on_the_way_are_counted() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,7 @@ from kubexm.engine import Bus, Control, Journal, Options
 from kubexm.engine.bus import Subscription
 from kubexm.engine.debug import Ask, Debugger
 from kubexm.errors import InvalidInput, LeaseLost, Refused
+from kubexm.plan import events
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.records import LedgerEntry, RunState
 from kubexm.plan.result import GraphExecutionResult
@@ -66,6 +68,8 @@ async def perform(job: Job, journal: Journal, front: Front, home: Home) -> Graph
     bus = Bus()
     # No task group: an error of the run would come out of it wrapped in another.
     views = [asyncio.create_task(_shown(s, bus.subscribe(), job.graph)) for s in front.shows]
+    if not job.options.dry_run:  # it only looks, which takes another time
+        bus.publish(events.Expected(at=time.time(), seconds=dict(job.durations)))
     try:
         return await _execute(job, journal, front, home, bus)
     finally:

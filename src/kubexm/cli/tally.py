@@ -5,12 +5,14 @@ It is fed with events and costs the same however many hosts there are.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from kubexm.cli.estimate import Estimate
 from kubexm.plan import events
 from kubexm.plan.events import AnyEvent
-from kubexm.plan.fragment import ExecutionFragment
 from kubexm.plan.graph import ExecutionGraph
+from kubexm.plan.node import ExecutionNode
 from kubexm.plan.result import Cause, HostResult
 
 KEPT_FAILURES = 1000
@@ -64,16 +66,14 @@ class Tally:
     running: dict[tuple[str, str], Running] = field(default_factory=dict)
     failures: list[Cause] = field(default_factory=list)
     quarantined: dict[str, Cause] = field(default_factory=dict)
+    estimate: Estimate = field(default_factory=Estimate)
     started: float = 0.0
-    replayed: int = 0
-    finished: bool = False
     turned: str = ""
 
     @classmethod
     def of(cls, graph: ExecutionGraph) -> Tally:
         tally = cls(graph.name)
-        for node in graph:
-            tally.section(node.id).units += 1 if node.one_of else len(node.hosts)
+        tally._grow(graph)
         return tally
 
     def section(self, node: str) -> Section:
@@ -92,15 +92,17 @@ class Tally:
         return sum(section.done for section in self.sections.values())
 
     def remaining(self, now: float) -> float | None:
-        """Seconds that are left if the rest goes on as it went so far."""
-        fresh = self.done - self.replayed
-        if fresh < 2 or not self.started:
+        """Seconds that are left, as far as that can be said."""
+        if not self.started:
             return None
-        return (now - self.started) / fresh * max(self.units - self.done, 0)
+        running = [(unit.node, now - unit.since) for unit in self.running.values()]
+        return self.estimate.left(now - self.started, running)
 
     def take(self, event: AnyEvent) -> None:
         """Count one more event."""
         match event:
+            case events.Expected():
+                self.estimate.learn(event.seconds)
             case events.RunStarted():
                 self.started = event.at
             case events.UnitStarted():
@@ -114,11 +116,9 @@ class Tally:
             case events.HostQuarantined():
                 self.quarantined[event.host] = event.cause
             case events.Expanded():
-                self._grow(event.fragment)
+                self._grow(event.fragment.nodes)
             case events.TurnedBack():
                 self._turn(event)
-            case events.RunFinished():
-                self.finished = True
             case _:
                 pass
 
@@ -129,19 +129,23 @@ class Tally:
     def _finish(self, event: events.UnitFinished) -> None:
         self.running.pop((event.node, event.host), None)
         result = event.result
-        self.replayed += event.replayed
+        self.estimate.end(event.node, replayed=event.replayed)
         self.section(event.node).count(result)
         if result.status == "Failed" and not event.replayed and len(self.failures) < KEPT_FAILURES:
             failure = result.failure or "failed"
             self.failures.append(Cause(event.node, event.host, result.message, failure))
 
-    def _grow(self, fragment: ExecutionFragment) -> None:
-        for node in fragment.nodes:
-            self.section(node.id).units += 1 if node.one_of else len(node.hosts)
+    def _grow(self, nodes: Iterable[ExecutionNode]) -> None:
+        for node in nodes:
+            units = 1 if node.one_of else len(node.hosts)
+            self.section(node.id).units += units
+            self.estimate.add(node.id, units)
 
     def _turn(self, event: events.TurnedBack) -> None:
         self.turned = str(event.cause)
         self.sections["undo"] = Section("undo", units=len(event.undo))
+        for node in event.undo:
+            self.estimate.add(node, 1)
 
 
 def _share(event: events.Progress) -> str:

@@ -16,6 +16,12 @@ class Event(msgspec.Struct, frozen=True, tag=True, rename="camel", omit_defaults
     at: float
 
 
+class Expected(Event, frozen=True):
+    """How long nodes took in earlier runs, told before this one starts."""
+
+    seconds: dict[str, float]
+
+
 class RunStarted(Event, frozen=True):
     graph: str
     units: int
@@ -103,7 +109,8 @@ class ListenerLagged(Event, frozen=True):
 
 
 AnyEvent = (
-    RunStarted
+    Expected
+    | RunStarted
     | RunFinished
     | NodeStarted
     | NodeFinished
