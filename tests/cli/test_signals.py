@@ -143,10 +143,12 @@ def test_a_killed_run_is_shown_as_interrupted_and_resumes_where_it_was(slow: Slo
     (slow.place / "go").touch()
     task = slow.task()
     listed = slow.kubexm("task", "list").communicate(timeout=60)[0]
+    shown = slow.kubexm("task", "show", task).communicate(timeout=60)[0]
     resumed = slow.kubexm("task", "resume", task)
     said = resumed.communicate(timeout=60)
 
     assert "Interrupted" in listed
+    assert "slow: Interrupted, its last unit ended after 0." in shown
     assert resumed.returncode == 0, said
     assert "slow/m/t/long" in said[1]
     assert "slow/m/t/first" not in said[1]

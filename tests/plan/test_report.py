@@ -29,7 +29,7 @@ from kubexm.plan import (
 )
 from kubexm.plan.history import History, Span
 from kubexm.plan.records import Unit
-from kubexm.plan.report import as_text, duration, report
+from kubexm.plan.report import RunReport, as_text, duration, report
 from kubexm.plan.result import Status
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -49,8 +49,12 @@ def graph_of(fragment: ExecutionFragment | None) -> ExecutionGraph:
     return build("g", fragment.nodes, joins=fragment.joins, hosts=HOSTS)
 
 
+def at(seconds: float) -> datetime:
+    return BEGIN + timedelta(seconds=seconds)
+
+
 def host_result(host: str, span: tuple[float, float], status: Status = "Success") -> HostResult:
-    start, end = (BEGIN + timedelta(seconds=moment) for moment in span)
+    start, end = map(at, span)
     return HostResult(host, status, start_time=start, end_time=end, changed=True)
 
 
@@ -137,6 +141,51 @@ def test_waiting_is_the_time_between_ready_and_started() -> None:
         (0, 1, 0),
         (5, 2, 4),
     ]
+
+
+def moments(found: RunReport) -> list[tuple[float, float, float]]:
+    return [(unit.start, unit.duration, unit.waited) for unit in found.critical_path]
+
+
+def test_a_run_that_was_reopened_did_not_wait_in_between() -> None:
+    graph = graph_of(per_host(step("a", "n1"), step("b", "n1"), step("c", "n1")))
+    spans = {("a", "n1"): (1, 3), ("b", "n1"): (1000, 1001), ("c", "n1"): (1005, 1006)}
+    second_life = {"start_time": at(998), "end_time": at(1007)}
+    whole = {"start_time": at(0), "end_time": at(1007)}
+
+    at_its_end = report(graph, result_of(graph, spans, **second_life))
+    looked_at_later = report(graph, result_of(graph, spans, **whole), recorded=True)
+
+    # Of the life that made the result it is known when it began, and that it was busy all along.
+    assert moments(at_its_end) == [(0, 2, 0), (4, 1, 2), (9, 1, 4)]
+    assert at_its_end.duration == 2 + 9
+    assert moments(looked_at_later) == [(0, 2, 0), (2, 1, 0), (3, 1, 0)]
+    assert looked_at_later.duration == 1 + 2 + 1 + 1 + 1
+
+
+def test_time_in_which_others_ran_or_were_undone_is_no_pause() -> None:
+    graph = graph_of(per_host(step("a"), step("b")))
+    spans = {("a", "n1"): (0, 1), ("a", "n2"): (0, 9), ("b", "n1"): (9, 10), ("b", "n2"): (30, 31)}
+    undone = result_of(graph, {("a", "n1"): (10, 30)})
+
+    found = report(graph, result_of(graph, spans, rollback=undone), recorded=True)
+
+    assert found.duration == 31
+
+
+def test_a_run_that_has_not_ended_says_how_far_it_is() -> None:
+    graph = graph_of(step("a"))
+    begun = result_of(graph, {("a", "n1"): (2, 5)}, start_time=at(0))
+    begun = msgspec.structs.replace(begun, status="Running")
+    nothing = msgspec.structs.replace(result_of(graph, {}, start_time=at(0)), status="Running")
+
+    under_way = as_text(report(graph, begun, recorded=True, until=at(60)))
+    interrupted = as_text(report(graph, begun, recorded=True), interrupted=True)
+    at_once = as_text(report(graph, nothing, recorded=True), interrupted=True)
+
+    assert under_way.startswith("g: Running for 1 min 00 s\n")
+    assert interrupted.startswith("g: Interrupted, its last unit ended after 5.0 s\n")
+    assert at_once.startswith("g: Interrupted before any unit ended\n")
 
 
 def test_times_of_another_clock_are_taken_if_they_are_given() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -12,7 +13,6 @@ from kubexm.cli.foretold import foretold
 from kubexm.cli.tree import Told, tree
 from kubexm.plan import codec
 from kubexm.plan import report as reports
-from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.result import GraphExecutionResult, HostResult, Status
 
 SHOWN_FAILURES = 20
@@ -33,7 +33,8 @@ def summary(outcome: RunOutcome) -> str:
     """What a person wants to know when a run is over."""
     if outcome.result.dry_run:
         return foretold(outcome.result)
-    lines = [*ended(outcome.graph, outcome.result)]
+    text = reports.as_text(reports.report(outcome.graph, outcome.result))
+    lines = [*_ended(text, outcome.result)]
     if outcome.task is not None:
         lines.append(_next(outcome.result, outcome.task))
     return "\n".join(lines)
@@ -46,7 +47,7 @@ def detail(found: TaskDetail) -> str:
     lines = [f"task {run.id} · {run.name} · {state}"]
     if run.holder is not None:
         lines.append(f"worked on by {run.holder}")
-    lines += ["", *tree(found.result, _told), "", *ended(found.graph, found.result)]
+    lines += ["", *tree(found.result, _told), "", *_ended(_report(found), found.result)]
     if run.interrupted:
         lines.append(f"hint: go on with: kubexm task resume {run.id}")
     elif run.status == "Success" and not run.degraded:
@@ -54,6 +55,12 @@ def detail(found: TaskDetail) -> str:
     else:
         lines.append(_next(found.result, run.id))
     return "\n".join(lines)
+
+
+def _report(found: TaskDetail) -> str:
+    now = datetime.now(UTC) if found.run.holder is not None else None
+    report = reports.report(found.graph, found.result, recorded=True, until=now)
+    return reports.as_text(report, interrupted=found.run.interrupted)
 
 
 def _told(host: HostResult) -> Told:
@@ -64,9 +71,9 @@ def _told(host: HostResult) -> Told:
     return _MARKS.get(host.status, "·"), reason, ""
 
 
-def ended(graph: ExecutionGraph, result: GraphExecutionResult) -> list[str]:
+def _ended(report: str, result: GraphExecutionResult) -> list[str]:
     """Counts and times, then each failure with what it said last."""
-    lines = [reports.as_text(reports.report(graph, result)).rstrip("\n"), *_failures(result)]
+    lines = [report.rstrip("\n"), *_failures(result)]
     if result.rollback is not None:
         undone = sum(len(node.host_results) for node in result.rollback.node_results.values())
         lines += [

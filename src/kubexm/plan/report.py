@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Literal, TypeVar
 
 import msgspec
@@ -11,6 +12,7 @@ import msgspec
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.history import History, Span
 from kubexm.plan.outline import cells, one_line
+from kubexm.plan.pauses import Pauses
 from kubexm.plan.records import Unit
 from kubexm.plan.result import GraphExecutionResult, HostResult, Sign, Status
 
@@ -82,10 +84,21 @@ def report(
     result: GraphExecutionResult,
     times: Mapping[Unit, tuple[float, float]] | None = None,
     *,
+    recorded: bool = False,
+    until: datetime | None = None,
     slowest: int = 10,
 ) -> RunReport:
-    """The report of a run; with `times`, start and end of units as another clock saw them."""
-    spans = _spans(result) if times is None else {unit: Span(*time) for unit, time in times.items()}
+    """The report of a run; with `times`, start and end of units as another clock saw them.
+
+    A result that was put together from what is `recorded` begins and ends with the first and the
+    last life of the run; else with the one that made it. `until` is now, for a run under way.
+    """
+    wall = _spans(result)
+    pauses = _pauses(result, wall.values(), recorded)
+    spans = {unit: pauses.without(span) for unit, span in wall.items()}
+    life = [result.start_time, result.end_time or until]
+    if times is not None:
+        spans, life = {unit: Span(*time) for unit, time in times.items()}, []
     history = History(graph, result, spans)
     begin = min((span.start for span in spans.values()), default=0.0)
     units = {unit: _unit_time(unit, span, history, begin) for unit, span in spans.items()}
@@ -95,7 +108,7 @@ def report(
         dry_run=result.dry_run,
         degraded=result.degraded,
         message=result.message,
-        duration=_duration(result, spans, begin),
+        duration=_duration(spans.values(), (pauses.worked(m.timestamp()) for m in life if m)),
         units=sum(len(node.host_results) for node in result.node_results.values()),
         counts=_counted(_count(host) for host in _hosts(result)),
         signs=_counted(host.sign for host in _hosts(result) if host.sign),
@@ -131,10 +144,19 @@ def _unit_time(unit: Unit, span: Span, history: History, begin: float) -> UnitTi
     )
 
 
-def _duration(result: GraphExecutionResult, spans: Mapping[Unit, Span], begin: float) -> float:
-    if result.start_time is not None and result.end_time is not None:
-        return max(0.0, (result.end_time - result.start_time).total_seconds())
-    return max((span.end for span in spans.values()), default=begin) - begin
+def _pauses(result: GraphExecutionResult, spans: Iterable[Span], recorded: bool) -> Pauses:
+    """When nobody worked on the run, as far as its units tell; a life has none inside."""
+    busy = [*spans, *(_spans(result.rollback).values() if result.rollback is not None else ())]
+    if recorded:
+        return Pauses(busy)
+    if result.start_time is None or result.end_time is None:
+        return Pauses()
+    return Pauses([*busy, Span(result.start_time.timestamp(), result.end_time.timestamp())])
+
+
+def _duration(spans: Iterable[Span], start_and_end: Iterable[float]) -> float:
+    moments = [*start_and_end, *(moment for span in spans for moment in span)]
+    return max(moments) - min(moments) if moments else 0.0
 
 
 def _count(host: HostResult) -> Count:
@@ -177,10 +199,10 @@ LONGEST_PATH = 10
 LONGEST_LIST = 8
 
 
-def as_text(found: RunReport) -> str:
+def as_text(found: RunReport, *, interrupted: bool = False) -> str:
     """The whole report in plain lines, readable without colour."""
     lines = [
-        *_headline(found),
+        *_headline(found, "Interrupted" if interrupted else found.status),
         *_path(found.critical_path),
         *_table("by module", found.by_module),
         *_table("by step", found.by_step),
@@ -188,16 +210,23 @@ def as_text(found: RunReport) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _headline(found: RunReport) -> Iterator[str]:
+def _headline(found: RunReport, state: str) -> Iterator[str]:
     degraded = f", without {_hosts_lost(found)}" if found.degraded else ""
     dry = " (dry run: nothing was changed)" if found.dry_run else ""
-    took = duration(found.duration)
-    yield f"{one_line(found.graph_name)}: {found.status} in {took}{degraded}{dry}"
+    yield f"{one_line(found.graph_name)}: {_state(found, state)}{degraded}{dry}"
     if found.message:
         yield f"  {one_line(found.message)}"
     yield f"  {' · '.join(_tally(found)) or 'nothing to do'}"
     for host, why in found.without.items():
         yield f"  without {host}: {one_line(why)}"
+
+
+def _state(found: RunReport, state: str) -> str:
+    took = duration(found.duration)
+    if state == "Interrupted":
+        when = f", its last unit ended after {took}" if found.slowest else " before any unit ended"
+        return f"{state}{when}"
+    return {"Pending": "Pending", "Running": f"Running for {took}"}.get(state, f"{state} in {took}")
 
 
 def _hosts_lost(found: RunReport) -> str:
