@@ -15,7 +15,7 @@ from kubexm.app.params import PipelineParams, PlanParams, RunParams
 from kubexm.common.paths import Home
 from kubexm.plan.result import GraphExecutionResult
 from kubexm.plan.text import as_text
-from kubexm.spec.description import describe
+from kubexm.spec.description import as_known, describe
 from kubexm.spec.pipeline import read_pipeline
 from kubexm.spec.planner import plan
 
@@ -28,7 +28,8 @@ def example(name: str) -> Path:
 
 
 def drawn(path: Path) -> str:
-    return as_text(plan(read_pipeline(path)).graph, describe)
+    planned = plan(read_pipeline(path))
+    return as_text(as_known(planned.graph, planned.hosts), describe)
 
 
 def simulated(name: str | Path, home: Path, *overrides: str) -> GraphExecutionResult:

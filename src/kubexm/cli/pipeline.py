@@ -127,5 +127,5 @@ def graph(
     planned = planning.plan(
         PlanParams(PipelineParams(file, set_, allow_literal_secrets), selection)
     )
-    say(plans.drawn(planned.graph, output))
+    say(plans.drawn(planned, output))
     return 0

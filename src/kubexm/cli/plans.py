@@ -9,17 +9,16 @@ import msgspec
 from kubexm.app.planning import Planned
 from kubexm.cli.output import counted
 from kubexm.plan import render
-from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.svg import as_svg
 from kubexm.plan.text import as_text
-from kubexm.spec.description import describe
+from kubexm.spec.description import as_known, describe
 
 Drawing = Literal["text", "mermaid", "dot", "json", "svg"]
 
 
 def overview(planned: Planned) -> str:
     """The tree of what would run where, what is worth knowing about it, and its size."""
-    graph = planned.graph
+    graph = as_known(planned.graph, planned.hosts)
     hosts = {host for node in graph for host in node.hosts}
     undecided = sum(node.when is not None for node in graph)
     lines = [as_text(graph, describe).rstrip("\n"), ""]
@@ -38,10 +37,11 @@ def as_data(planned: Planned) -> dict[str, Any]:
     return {"graph": graph, "warnings": [str(warning) for warning in planned.warnings]}
 
 
-def drawn(graph: ExecutionGraph, style: Drawing) -> str:
+def drawn(planned: Planned, style: Drawing) -> str:
     """The graph in one of the drawing languages."""
     if style == "json":
-        return render.as_json(graph)
+        return render.as_json(planned.graph)
+    graph = as_known(planned.graph, planned.hosts)
     return {
         "text": as_text,
         "mermaid": render.as_mermaid,

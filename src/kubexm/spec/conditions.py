@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kubexm.spec import references
+from kubexm.spec import expressions, references
 from kubexm.spec.source import DataPath
 
 KIND = "assert"
@@ -34,6 +34,14 @@ def turned(
     refused = f"not ({expression})"
     condition = f"({when}) and {refused}" if when else refused
     return {**params, THAT: False}, condition
+
+
+def told(kind: str, params: Mapping[str, Any], when: str | None) -> tuple[str | None, str | None]:
+    """The expression and the condition that `turned` has made one of."""
+    if kind != KIND or params.get(THAT) is not False or when is None:
+        return None, when
+    parts = expressions.without_last_not(when)
+    return (None, when) if parts is None else (parts[1], parts[0])
 
 
 def place(kind: str, path: DataPath) -> DataPath:

@@ -12,7 +12,7 @@ import operator
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from kubexm.common.nearest import did_you_mean
 from kubexm.spec.references import BadReference, Reference, look_up, part, written
@@ -75,6 +75,26 @@ def compile_expression(text: str, *, has_item: bool = False) -> Expression:
     compiler = _Compiler(has_item)
     evaluate = compiler.visit(body)
     return Expression(text, tuple(compiler.references), tuple(compiler.certain), evaluate)
+
+
+def without_last_not(text: str) -> tuple[str | None, str] | None:
+    """`(a) and not (b)` as `a` and `b`; None if it does not end like that."""
+    text = text.strip()
+    whole = _parsed(text)
+    *before, last = whole.values if _is_and(whole) else [whole]
+    if not isinstance(last, ast.UnaryOp) or not isinstance(last.op, ast.Not):
+        return None
+    rest = before[0] if len(before) == 1 else ast.BoolOp(ast.And(), before)
+    return _written(rest, text) if before else None, _written(last.operand, text)
+
+
+def _is_and(node: ast.expr) -> TypeGuard[ast.BoolOp]:
+    return isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And)
+
+
+def _written(node: ast.expr, text: str) -> str:
+    """As its author wrote it, if it was one piece there."""
+    return ast.get_source_segment(text, node) or ast.unparse(node)
 
 
 def with_item(text: str, item: Any) -> str:

@@ -1,0 +1,69 @@
+"""`kubexm plan` and `kubexm graph`: what is known before any host is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.cli.answers import Kubexm
+
+Write = Callable[..., Path]
+HOSTS = "    - {name: n1, vars: {port: 80}}\n    - {name: n2, vars: {port: 81}}\n"
+
+
+@pytest.mark.parametrize("command", ["plan", "graph"])
+def test_variables_are_written_out_where_all_hosts_agree(
+    kubexm: Kubexm, pipeline: Write, command: str
+) -> None:
+    file = pipeline(
+        "- {name: a, file: {path: '${vars.base}/$${x}', content: x}}\n"
+        "- {name: b, command: {argv: [serve, '${vars.port}', '${host.name}', '${facts.arch}']}}\n"
+        "- {name: c, wait: {port: '${vars.shared}'}}\n",
+        hosts=HOSTS,
+        more="  vars: {base: /etc/app, shared: 8080}\n",
+    )
+
+    shown = kubexm(command, "-f", file).out
+    overridden = kubexm(command, "-f", file, "--set", "base=/opt").out
+
+    assert "file /etc/app/${x}  [n1 n2]" in shown
+    assert "serve ${vars.port} ${host.name} ${facts.arch}  [n1 n2]" in shown
+    assert "port 8080 of 127.0.0.1 is open  [n1 n2]" in shown
+    assert "file /opt/${x}" in overridden
+
+
+def test_what_runs_is_still_decided_on_the_hosts(kubexm: Kubexm, pipeline: Write) -> None:
+    file = pipeline(
+        "- {name: a, file: {path: '${vars.base}/a', content: x}}", more="  vars: {base: /etc}\n"
+    )
+
+    document = kubexm("plan", "-f", file, "-o", "json").out
+
+    assert '"path": "${vars.base}/a"' in document
+
+
+def test_no_secret_is_written_out(kubexm: Kubexm, pipeline: Write) -> None:
+    file = pipeline(
+        "- {name: a, command: {argv: [login, '${vars.db.password}', '${vars.how}', 'a${vars.db}']}}",
+        more="  vars: {db: {password: hunter2hunter2}, how: 'by ${vars.db.password}'}\n",
+    )
+
+    shown = kubexm("plan", "-f", file, "--allow-literal-secrets").out
+
+    assert "login ${vars.db.password} ${vars.how} a${vars.db}" in shown
+
+
+def test_an_assertion_reads_as_what_it_asserts(kubexm: Kubexm, pipeline: Write) -> None:
+    file = pipeline(
+        "- {name: a, assert: {that: facts.cpus >= 2, message: enough processors}}\n"
+        "- {name: b, when: host.name != 'n1', assert: {that: not facts.old, message: new}}\n"
+        "- {name: c, forEach: [1], assert: {that: facts.cpus > item, message: more}}\n"
+    )
+
+    shown = kubexm("plan", "-f", file).out
+
+    assert "enough processors: facts.cpus >= 2  [n1 n2]\n" in shown
+    assert "new: not facts.old  [n1 n2]  if host.name != 'n1'\n" in shown
+    assert "more: facts.cpus > 1  [n1 n2]\n" in shown
+    assert "1 condition (`if`) will be decided on the hosts" in shown
