@@ -45,7 +45,8 @@ def test_what_runs_is_still_decided_on_the_hosts(kubexm: Kubexm, pipeline: Write
 
 def test_no_secret_is_written_out(kubexm: Kubexm, pipeline: Write) -> None:
     file = pipeline(
-        "- {name: a, command: {argv: [login, '${vars.db.password}', '${vars.how}', 'a${vars.db}']}}",
+        "- name: a\n"
+        "  command: {argv: [login, '${vars.db.password}', '${vars.how}', 'a${vars.db}']}",
         more="  vars: {db: {password: hunter2hunter2}, how: 'by ${vars.db.password}'}\n",
     )
 

@@ -54,6 +54,37 @@ def test_a_dry_run_changes_nothing_and_shows_the_difference(
     assert not list(home.glob("**/kubexm.db"))
 
 
+def test_satisfied_and_held_back_are_said_the_same_everywhere(
+    kubexm: Kubexm, pipeline: Write
+) -> None:
+    after = "\n- {name: after, file: {path: /etc/after, content: x}}"
+    kubexm("run", "-f", pipeline(MOTD), "--simulate")
+    file = pipeline(FAILING + after)
+
+    ran = kubexm("run", "-f", file, "--simulate").out
+    looked = kubexm("run", "-f", file, "--simulate", "--check").out
+
+    for said in (ran, looked):
+        assert "2 satisfied" in said
+        assert "2 held back" in said
+
+
+def test_one_is_said_in_the_singular(kubexm: Kubexm, pipeline: Write) -> None:
+    one = "    - {name: n1}\n"
+    gone = "  simulate: {faults: [{kind: unreachable, hosts: n1, at: 1}]}\n"
+
+    undone = kubexm(
+        "run", "-f", pipeline(FAILING, hosts=one), "--simulate", "--on-failure", "rollback"
+    )
+    lost = kubexm(
+        "run", "-f", pipeline(MOTD, name="lost", hosts=one, more=gone), "--simulate",
+        "--require-all-hosts",
+    )  # fmt: skip
+
+    assert "rollback: Success, 1 unit\n" in undone.out
+    assert "1 host can't be reached" in lost.err
+
+
 def test_a_lost_host_that_is_tolerated_ends_with_five(kubexm: Kubexm, pipeline: Write) -> None:
     faults = "  simulate: {faults: [{kind: unreachable, hosts: n2, at: 1}]}\n"
 

@@ -224,7 +224,7 @@ def test_units_are_counted_by_what_they_came_to() -> None:
         "changed": 1,
         "unchanged": 1,
         "satisfied": 1,
-        "skipped": 1,
+        "held back": 1,
         "failed": 1,
         "rolled back": 1,
     }

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kubexm import engine, logger
+from kubexm.common.counting import counted
 from kubexm.common.paths import Home
 from kubexm.common.roles import CONTROL_NODE
 from kubexm.connector.base import Connector
@@ -212,7 +213,7 @@ def _is_root(host: InventoryHost) -> bool:
 def _not_all(unreachable: Mapping[str, str]) -> Refused:
     names = "; ".join(f"{name}: {reason}" for name, reason in sorted(unreachable.items()))
     return Refused(
-        f"{len(unreachable)} hosts can't be reached: {names}",
+        f"{counted(len(unreachable), 'host')} can't be reached: {names}",
         hint="mend them, or go without them by leaving `--require-all-hosts` out",
     )
 

@@ -11,6 +11,7 @@ from kubexm.app.runs import RunOutcome
 from kubexm.app.tasks import TaskDetail
 from kubexm.cli.foretold import foretold
 from kubexm.cli.tree import Told, tree
+from kubexm.common.counting import counted
 from kubexm.plan import codec
 from kubexm.plan import report as reports
 from kubexm.plan.result import GraphExecutionResult, HostResult, Status
@@ -77,7 +78,7 @@ def _ended(report: str, result: GraphExecutionResult) -> list[str]:
     if result.rollback is not None:
         undone = sum(len(node.host_results) for node in result.rollback.node_results.values())
         lines += [
-            f"rollback: {result.rollback.status}, {undone:,} units",
+            f"rollback: {result.rollback.status}, {counted(undone, 'unit')}",
             *_failures(result.rollback),
         ]
     return [*lines, ""]
@@ -97,7 +98,7 @@ def _failures(result: GraphExecutionResult) -> list[str]:
         if output.strip():
             lines += _indented("\n".join(output.splitlines()[-OUTPUT_LINES:]), "  | ")
     if len(failed) > SHOWN_FAILURES:
-        lines.append(f"… and {len(failed) - SHOWN_FAILURES:,} more failures")
+        lines.append(f"… and {counted(len(failed) - SHOWN_FAILURES, 'more failure')}")
     return lines
 
 

@@ -26,11 +26,11 @@ def _reason(host: HostResult) -> str:
 
 
 def counted(result: GraphExecutionResult) -> str:
-    """How many units would change, are as wanted, or can't be known."""
+    """How many units would change, are satisfied, or can't be known."""
     hosts = [host for node in result.node_results.values() for host in node.host_results.values()]
     parts = [
         (sum(host.changed for host in hosts), "to change"),
-        (sum(_sign(host) == "=" for host in hosts), "as wanted"),
+        (sum(_sign(host) == "=" for host in hosts), "satisfied"),
         (sum(host.sign == "?" for host in hosts), "known only when reached"),
         (sum(host.status == "Failed" for host in hosts), "failed"),
         (sum(host.status == "Skipped" and not host.satisfied for host in hosts), "held back"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from kubexm.cli.output import counted
+from kubexm.common.counting import counted
 from kubexm.engine.bus import Subscription
 from kubexm.engine.undo import is_undo
 from kubexm.plan import events

@@ -11,8 +11,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from kubexm.cli.output import counted
 from kubexm.cli.tally import Running, Section, Tally
+from kubexm.common.counting import counted
 from kubexm.engine.bus import Subscription
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.report import duration

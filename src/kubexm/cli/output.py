@@ -32,11 +32,6 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-def counted(number: int, word: str) -> str:
-    """A number of things, in the singular where there is one."""
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
-
-
 def say(text: str) -> None:
     """Print text for people."""
     sys.stdout.write(text if text.endswith("\n") else f"{text}\n")

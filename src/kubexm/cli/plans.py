@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from kubexm.app.planning import Planned
-from kubexm.cli.output import counted
+from kubexm.common.counting import counted
 from kubexm.plan import render
 from kubexm.plan.svg import as_svg
 from kubexm.plan.text import as_text

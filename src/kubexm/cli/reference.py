@@ -49,7 +49,7 @@ A dry run marks each unit:
 | `+` | would be made |
 | `~` | would be altered |
 | `-` | would be removed |
-| `=` | is as wanted |
+| `=` | satisfied: there is nothing to do |
 | `?` | can't be known before what comes ahead of it is done |
 | `✗` | failed |
 | `·` | held back by the failure of another |

@@ -9,6 +9,7 @@ from typing import Literal, TypeVar
 
 import msgspec
 
+from kubexm.common.counting import counted
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.history import History, Span
 from kubexm.plan.outline import cells, one_line
@@ -21,7 +22,7 @@ Count = Literal[
     "unchanged",
     "satisfied",
     "failed",
-    "skipped",
+    "held back",
     "cancelled",
     "rolled back",
     "running",
@@ -29,7 +30,7 @@ Count = Literal[
 ]
 _COUNTS: Mapping[Status, Count] = {
     "Failed": "failed",
-    "Skipped": "skipped",
+    "Skipped": "held back",
     "Cancelled": "cancelled",
     "RolledBack": "rolled back",
     "Running": "running",
@@ -211,7 +212,7 @@ def as_text(found: RunReport, *, interrupted: bool = False) -> str:
 
 
 def _headline(found: RunReport, state: str) -> Iterator[str]:
-    degraded = f", without {_hosts_lost(found)}" if found.degraded else ""
+    degraded = f", without {counted(len(found.without), 'host')}" if found.degraded else ""
     dry = " (dry run: nothing was changed)" if found.dry_run else ""
     yield f"{one_line(found.graph_name)}: {_state(found, state)}{degraded}{dry}"
     if found.message:
@@ -227,11 +228,6 @@ def _state(found: RunReport, state: str) -> str:
         when = f", its last unit ended after {took}" if found.slowest else " before any unit ended"
         return f"{state}{when}"
     return {"Pending": "Pending", "Running": f"Running for {took}"}.get(state, f"{state} in {took}")
-
-
-def _hosts_lost(found: RunReport) -> str:
-    lost = len(found.without)
-    return "1 host" if lost == 1 else f"{lost} hosts"
 
 
 _WOULD: tuple[tuple[str, str], ...] = (
