@@ -160,11 +160,14 @@ def test_a_second_run_of_the_same_name_is_refused_with_who_holds_it(slow: Slow) 
 
     second = slow.kubexm("run", "-f", str(slow.file))
     said = second.communicate(timeout=60)[1]
-    cancel = slow.kubexm("task", "cancel", slow.task())
-    cancel.communicate(timeout=60)
+    task = slow.task()
+    cancel = slow.kubexm("task", "cancel", task, "-o", "json")
+    cancelled = json.loads(cancel.communicate(timeout=60)[0])
 
     assert second.returncode == 4
     assert f"pid {process.pid}" in said
     assert "since" in said
     assert cancel.returncode == 0
+    assert cancelled["task"]["id"] == task
+    assert cancelled["task"]["holder"] is not None
     assert process.wait(timeout=60) == 3

@@ -61,6 +61,20 @@ def test_the_lines_that_units_said_are_kept(kubexm: Kubexm, pipeline: Write) -> 
     assert {line["host"] for line in one_host} == {"n2"}
 
 
+def test_a_run_that_said_nothing_says_so_beside_the_output(kubexm: Kubexm, pipeline: Write) -> None:
+    task = task_of(kubexm, pipeline(FAILING, more=BROKEN))
+
+    one = kubexm("task", "logs", task, "--node", "site/base/setup/motd", "--host", "n1")
+    silent = task_of(kubexm, pipeline(MOTD, name="silent"))
+    whole = kubexm("task", "logs", silent)
+    document = kubexm("task", "logs", silent, "-o", "json")
+
+    assert (one.code, one.out) == (0, "")
+    assert one.err == "`site/base/setup/motd` on `n1` said nothing\n"
+    assert (whole.code, whole.out, whole.err) == (0, "", f"task {silent} said nothing\n")
+    assert (document.out, document.err) == ("[]\n", "")
+
+
 def test_a_retry_keeps_what_succeeded(kubexm: Kubexm, pipeline: Write) -> None:
     twice = (
         "  simulate: {scripts: [{argv: [deploy, now], exit: 3, times: 1}, {argv: [deploy, now]}]}\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -89,8 +90,17 @@ async def _print_logs(params: LogParams, output: Output) -> None:
     if output != "text":
         document([line async for line in tasks.logs(home, params)], output)
         return
+    silent = True
     async for line in tasks.logs(home, params):
         say(_line(line))
+        silent = False
+    if silent:
+        sys.stderr.write(f"{_who(params)} said nothing\n")
+
+
+def _who(params: LogParams) -> str:
+    named = [f"`{name}`" for name in (params.node, params.host) if name is not None]
+    return " on ".join(named) or f"task {params.task}"
 
 
 def _line(line: StoredLine) -> str:
@@ -125,8 +135,11 @@ def retry_(
     return asyncio.run(running.retry(RetryParams(task, pipeline, force), output, logged))
 
 
-def cancel_(task: Task, /) -> int:
+def cancel_(task: Task, /, *, output: Output = "text") -> int:
     """Stop a run that another process works on; it can be resumed."""
     run = tasks.cancel(Home.from_environment(), task)
-    say(f"asked task {run.id} to stop; go on later with: kubexm task resume {run.id}")
+    if output == "text":
+        say(f"asked task {run.id} to stop; go on later with: kubexm task resume {run.id}")
+    else:
+        document({"task": run}, output)
     return 0
