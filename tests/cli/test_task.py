@@ -99,6 +99,21 @@ def test_a_retry_with_a_corrected_file_runs_what_changed(kubexm: Kubexm, pipelin
     assert "site/base/setup/motd" not in answer.err
 
 
+def test_a_retry_with_a_corrected_file_keeps_to_what_was_selected(
+    kubexm: Kubexm, pipeline: Write
+) -> None:
+    part = ("--only", "base/setup/oops", "--hosts", "n2")
+    ran = kubexm("run", "-f", pipeline(FAILING, more=BROKEN), "--simulate", *part, "-o", "json")
+    corrected = pipeline(MOTD + "\n- {name: oops, file: {path: /etc/ok, content: x}}", more=BROKEN)
+
+    answer = kubexm("task", "retry", json.loads(ran.out)["task"], "-f", corrected)
+
+    assert answer.code == 0
+    assert "1 changed" in answer.out
+    assert "changed  n2  site/base/setup/oops" in answer.err
+    assert "motd" not in answer.err
+
+
 def test_a_retry_does_not_ignore_changed_settings_of_the_simulation(
     kubexm: Kubexm, pipeline: Write
 ) -> None:

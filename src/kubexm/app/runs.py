@@ -25,7 +25,7 @@ from kubexm.engine import MemoryJournal, Options
 from kubexm.errors import InvalidInput, Refused
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.result import GraphExecutionResult
-from kubexm.plan.select import named
+from kubexm.plan.select import Selection, named
 from kubexm.sim.settings import WorldSettings
 from kubexm.sim.world import World
 from kubexm.spec.inventory import InventoryHost
@@ -49,6 +49,8 @@ class StoredOptions(msgspec.Struct, frozen=True):
 
     options: Options
     require_all_hosts: bool = False
+    selection: Selection = Selection()
+    """What was selected of the pipeline, for a corrected file."""
 
 
 async def run(params: RunParams, front: Front, home: Home) -> RunOutcome:
@@ -62,7 +64,7 @@ async def run(params: RunParams, front: Front, home: Home) -> RunOutcome:
     if params.check:
         return await _check(params, planned, world, front, home)
     with places.open_store(places.database_path(home, world)) as store:
-        documents = _documents(planned, StoredOptions(_options(params), params.require_all_hosts))
+        documents = _documents(planned, _stored_options(params))
         stored, lease = store.start_run(
             planned.graph.name,
             documents,
@@ -136,6 +138,10 @@ def _options(params: RunParams) -> Options:
     return Options(**given)
 
 
+def _stored_options(params: RunParams) -> StoredOptions:
+    return StoredOptions(_options(params), params.require_all_hosts, params.plan.selection)
+
+
 def _job(params: RunParams, planned: Planned, world: Path | None, store: Store | None) -> Job:
     name = planned.graph.name
     return Job(
@@ -202,7 +208,8 @@ def _corrected(stored: Run, documents: Documents, params: RetryParams) -> Docume
                 hint="run the pipeline again, or give a changed file with -f",
             )
         return None
-    planned = planning.plan(PlanParams(params.pipeline))
+    options = msgspec.json.decode(documents.options, type=StoredOptions)
+    planned = planning.plan(PlanParams(params.pipeline, options.selection))
     if planned.graph.name != stored.name:
         raise InvalidInput(
             f"task `{stored.id}` ran `{stored.name}`, but the file describes"
@@ -213,7 +220,7 @@ def _corrected(stored: Run, documents: Documents, params: RetryParams) -> Docume
         refuse_what_has_no_connector(planned.graph, planned.hosts)
     else:
         _refuse_if_another_world(Path(stored.world), planned)
-    return _documents(planned, msgspec.json.decode(documents.options, type=StoredOptions))
+    return _documents(planned, options)
 
 
 def _plan_of(documents: Documents) -> Plan:
