@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hatchling.build import prepare_metadata_for_build_wheel
 
 import kubexm
 from kubexm.errors import KubexmError
@@ -144,3 +145,15 @@ def test_lock_pins_hashes_and_no_index(lock: str) -> None:
     assert len(re.findall(r"\\\n    --hash", text)) >= len(pins)
     assert "://" not in text
     assert "index" not in text
+
+
+def test_the_package_describes_itself_with_the_readme(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+
+    made = tmp_path / prepare_metadata_for_build_wheel(str(tmp_path)) / "METADATA"
+
+    headers, _, described = made.read_text().partition("\n\n")
+    assert "Description-Content-Type: text/markdown" in headers
+    assert described == (ROOT / "README.md").read_text()
