@@ -4,30 +4,47 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
-import subprocess
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.connector import sudoers
 from tests.connector.processes import eventually, running, with_mark
+from tests.connector.sudoers import Sudoer
 
 from kubexm.connector.base import Command, Completed
 from kubexm.connector.local import LocalConnector
 from kubexm.errors import TimedOut
 
+Test = Callable[..., None]
+OBSTACLE = sudoers.obstacle()
 
-def _may_sudo() -> bool:
-    if os.geteuid() == 0 or shutil.which("sudo") is None:
-        return False
-    return subprocess.run(["sudo", "-n", "true"], capture_output=True, check=False).returncode == 0
+pytestmark = [
+    pytest.mark.skipif(bool(OBSTACLE), reason=OBSTACLE),
+    pytest.mark.xdist_group("sudo"),  # users are made and removed one at a time
+]
 
 
-pytestmark = pytest.mark.skipif(
-    not _may_sudo(), reason="needs a user who is not root and may sudo without a password"
-)
+@pytest.fixture(scope="module")
+def sudoer() -> Iterator[Sudoer]:
+    with sudoers.lent() as found:
+        code, said = found.done("sudo", "-n", "true")
+        if code != 0:
+            pytest.skip(f"sudo does not let a user become root: {said}")
+        yield found
+
+
+def by_a_sudoer(test: Test) -> Test:
+    """The test for a user who may become root; root has another one repeat it."""
+    if os.geteuid() != 0:
+        return test
+
+    def repeated(sudoer: Sudoer, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+        sudoer.repeat(request.node.nodeid, tmp_path)
+
+    return repeated
 
 
 @pytest.fixture
@@ -41,11 +58,13 @@ def run(connector: LocalConnector, *argv: str, **settings: Any) -> Completed:
     return asyncio.run(connector.exec(Command(argv, **settings)))
 
 
+@by_a_sudoer
 def test_becomes_root_or_another_user(connector: LocalConnector) -> None:
     assert run(connector, "id", "-un", sudo=True).text == "root"
     assert run(connector, "id", "-un", user="nobody").text == "nobody"
 
 
+@by_a_sudoer
 def test_takes_environment_input_and_directory_along(connector: LocalConnector) -> None:
     done = run(
         connector, "sh", "-c", 'cat; pwd; echo "$A"', sudo=True, env={"A": "x y"},
@@ -55,6 +74,7 @@ def test_takes_environment_input_and_directory_along(connector: LocalConnector) 
     assert done.text == "in\n/usr\nx y"
 
 
+@by_a_sudoer
 def test_ends_the_group_of_a_command_of_roots(connector: LocalConnector) -> None:
     mark = f"mark-{uuid.uuid4().hex}"
 
@@ -64,6 +84,7 @@ def test_ends_the_group_of_a_command_of_roots(connector: LocalConnector) -> None
     assert with_mark(mark) == set()
 
 
+@by_a_sudoer
 def test_ends_commands_of_roots_when_kubexm_is_killed() -> None:
     mark = f"mark-{uuid.uuid4().hex}"
     with running(
@@ -74,6 +95,7 @@ def test_ends_commands_of_roots_when_kubexm_is_killed() -> None:
     eventually(lambda: with_mark(mark) == set())
 
 
+@by_a_sudoer
 def test_writes_and_reads_files_of_roots(connector: LocalConnector, tmp_path: Path) -> None:
     place = tmp_path / "only-root"
     run(connector, "install", "-d", "-m", "0700", "-o", "root", str(place), sudo=True)
