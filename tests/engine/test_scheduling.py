@@ -245,7 +245,7 @@ def test_a_run_in_which_all_was_as_wanted_says_so() -> None:
 
     result = stage.run(play("a", "h1", "h2"))
 
-    assert result.message == "nothing to do: all 2 units are as wanted"
+    assert result.message == "nothing to do: all 2 units are satisfied"
     assert result.node_results["a"].status == "Success"
 
 

@@ -98,7 +98,8 @@ def nothing_to_do(nodes: Mapping[str, NodeResult]) -> str:
         return "nothing to do: the graph is empty"
     units = [host for node in nodes.values() for host in node.host_results.values()]
     if all(unit.satisfied for unit in units):
-        return f"nothing to do: all {len(units)} units are as wanted"
+        which = "the only unit is" if len(units) == 1 else f"all {len(units):,} units are"
+        return f"nothing to do: {which} satisfied"
     return ""
 
 
