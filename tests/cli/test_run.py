@@ -54,6 +54,28 @@ def test_a_dry_run_changes_nothing_and_shows_the_difference(
     assert not list(home.glob("**/kubexm.db"))
 
 
+WEB = """
+- {name: config, file: {path: /etc/web.conf, content: '${vars.text}'}}
+- {name: web, service: {unit: web, restartsOn: [/etc/web.conf]}}
+- {name: note, file: {path: /etc/note, content: x}}
+"""
+
+
+def test_a_dry_run_foresees_that_a_service_would_restart(kubexm: Kubexm, pipeline: Write) -> None:
+    more = "  vars: {text: one}\n  simulate: {machine: {services: {web: {}}}}\n"
+    file = pipeline(WEB, more=more, hosts="    - {name: n1}\n")
+    kubexm("run", "-f", file, "--simulate")
+
+    same = kubexm("run", "-f", file, "--simulate", "--check")
+    other = kubexm("run", "-f", file, "--simulate", "--check", "--set", "text=two")
+    did = kubexm("run", "-f", file, "--simulate", "--set", "text=two")
+
+    assert "3 satisfied" in same.out
+    assert "/etc/web.conf would have changed" in other.out
+    assert "2 to change" in other.out
+    assert "2 changed" in did.out
+
+
 def test_satisfied_and_held_back_are_said_the_same_everywhere(
     kubexm: Kubexm, pipeline: Write
 ) -> None:

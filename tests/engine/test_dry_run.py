@@ -1,10 +1,12 @@
 """The dry run: same scheduling, prechecks only, nothing changed anywhere."""
 
+from typing import Any
+
 import pytest
 from tests.engine.stage import Actor, Stage, fails, noting, of, play, raising, statuses, unreachable
 
 from kubexm.errors import HostUnreachable, StepFailed
-from kubexm.plan import Key, RetryPolicy, chain, parallel, per_host
+from kubexm.plan import ExecutionFragment, Key, RetryPolicy, chain, parallel, per_host
 from kubexm.plan.result import Sign
 from kubexm.step.contract import Expander, Reader, Verdict
 
@@ -35,6 +37,38 @@ def test_each_unit_reports_what_would_be_done_and_why(sign: Sign) -> None:
 
     assert (unit.sign, unit.message) == (sign, "mode 0644, want 0600")
     assert (unit.status, unit.changed) == ("Success", True)
+
+
+def following() -> Stage:
+    """`w` would write a path, which `f` follows; nobody else knows of any."""
+
+    class Filing(Stage):
+        def load(self, node: Any) -> Any:
+            loaded: Any = super().load(node)
+            loaded.static.writes = lambda: ("/etc/x",) if node.name == "w" else ()
+            loaded.static.follows = lambda: ("/etc/x",) if node.name == "f" else ()
+            return loaded
+
+    return Filing(f=Actor(satisfied=True))
+
+
+@pytest.mark.parametrize(
+    ("plan", "sign"),
+    [
+        (chain(play("w"), play("a"), play("f")), "~"),
+        (per_host(play("w"), play("f")), "~"),
+        (parallel(chain(play("w"), play("a")), play("f")), "="),
+        (chain(play("w", "h2"), play("f")), "="),
+    ],
+    ids=["behind", "along a lane", "beside", "elsewhere"],
+)
+def test_what_follows_a_path_that_would_change_before_it_would_change_too(
+    plan: ExecutionFragment, sign: Sign
+) -> None:
+    unit = of(following().run(plan, dry_run=True), "f")
+
+    assert (unit.sign, unit.changed) == (sign, sign == "~")
+    assert (unit.message == "/etc/x would have changed") == (sign == "~")
 
 
 def test_a_satisfied_unit_reports_that_nothing_would_be_done() -> None:

@@ -23,6 +23,7 @@ from tests.engine.random_graphs import Scenario, scenarios
 from tests.engine.world import Remains, Story, act
 
 from kubexm.engine.undo import is_undo, rolled_back
+from kubexm.plan.node import ANY_HOST
 from kubexm.plan.records import AnyRecord, Reopened, RunState, Turned, Unit
 from kubexm.plan.result import HostResult
 
@@ -42,6 +43,16 @@ def outcomes(story: Story) -> dict[Unit, str]:
         (id, host): outcome(result)
         for id, node in story.ended.node_results.items()
         for host, result in node.host_results.items()
+    }
+
+
+def wherever(story: Story) -> dict[Unit, str]:
+    """What came of each unit; a minter whose host rebooted may not be needed a second time."""
+    nodes = Tale(story).nodes
+    return {
+        (id, ANY_HOST if nodes[id].one_of else host): end
+        for (id, host), end in outcomes(story).items()
+        if not is_undo(id)
     }
 
 
@@ -299,7 +310,7 @@ def test_after_a_reboot_what_the_host_has_forgotten_is_done_again(
         dead = crash(story, keep, seed, boots={})
         forget(dead.world.remains, scenario, lost, seed)
         last = resume(dead, boots={lost: "second"})
-        assert outcomes(last) == outcomes(story)
+        assert wherever(last) == wherever(story)
         assert last.world.remains.made == story.world.remains.made
 
 

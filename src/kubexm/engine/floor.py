@@ -10,6 +10,7 @@ from typing import Protocol
 from kubexm.engine.bus import Bus
 from kubexm.engine.dispatch import Dispatcher
 from kubexm.engine.failures import Ended, HeldBack
+from kubexm.engine.foresight import Foresight
 from kubexm.engine.journal import Journal
 from kubexm.engine.limits import WITH_POOLS
 from kubexm.engine.options import Options
@@ -47,10 +48,12 @@ class Floor:
         values: Values,
         bus: Bus,
         journal: Journal,
+        foresight: Foresight,
     ) -> None:
         self.runtime = runtime
         self.options = options
         self.values = values
+        self.foresight = foresight
         self._walk = walk
         self._dispatcher = dispatcher
         self._bus = bus

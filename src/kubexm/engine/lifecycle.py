@@ -16,6 +16,7 @@ import msgspec
 from kubexm.engine.answers import checked_outcome, checked_verdict
 from kubexm.engine.budget import Budget
 from kubexm.engine.failures import Ended, Failure, HeldBack, classify
+from kubexm.engine.foresight import Foresight
 from kubexm.engine.lanes import Lane
 from kubexm.engine.options import Options
 from kubexm.engine.ports import EngineRuntime
@@ -57,6 +58,7 @@ class Floor(Protocol):
     options: Options
     runtime: EngineRuntime
     values: Values
+    foresight: Foresight
 
     def stopping(self, unit: Unit) -> Ended | None: ...
     def view(self, unit: Unit) -> UnitView: ...
@@ -225,11 +227,10 @@ class Lifecycle:
         step, ctx = self._bound(unit)
         if not work.always_runs:
             verdict = await budget.spend(self._verdict(unit, step, ctx))
+            if ctx.dry_run:
+                return self._foretold(unit, step, verdict)
             if verdict.satisfied:
                 return self._found_satisfied(unit, verdict)
-            if ctx.dry_run:
-                self._wish(unit, work)
-                return _foretold(verdict)
         return await self._run(unit, step, ctx, budget)
 
     def _found_satisfied(self, unit: Unit, verdict: Verdict) -> Finished:
@@ -237,6 +238,17 @@ class Lifecycle:
         if unit.ran or self._floor.was_intended(unit):
             return Finished("Success", verdict.reason, changed=unit.node.work.changes)
         return Finished("Skipped", verdict.reason, skipped=True, sign="=")
+
+    def _foretold(self, unit: Unit, step: Step, verdict: Verdict) -> Finished:
+        """What a run would do here, as far as that can be known now."""
+        stirred = self._floor.foresight.stirred(unit, step) if verdict.satisfied else None
+        if verdict.satisfied and stirred is None:
+            return Finished("Skipped", verdict.reason, skipped=True, sign="=")
+        self._wish(unit, unit.node.work)
+        self._floor.foresight.note(unit, step)
+        reason = verdict.reason if stirred is None else f"{stirred} would have changed"
+        sign: Sign = verdict.sign if verdict.sign not in ("=", "") else "~"
+        return Finished("Success", reason, changed=True, sign=sign, diff=verdict.diff)
 
     def _bound(self, unit: Unit) -> tuple[Step, StepContext]:
         work: Work = unit.node.work
@@ -363,8 +375,3 @@ def _own(error: BaseException) -> Failure:
 
 def _failed(failure: Failure) -> Finished:
     return Finished("Failed", failure.message, failure.stdout, failure.stderr, failure=failure)
-
-
-def _foretold(verdict: Verdict) -> Finished:
-    sign: Sign = verdict.sign if verdict.sign not in ("=", "") else "~"
-    return Finished("Success", verdict.reason, changed=True, sign=sign, diff=verdict.diff)

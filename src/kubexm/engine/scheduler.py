@@ -20,6 +20,7 @@ from kubexm.engine.earlier import Earlier
 from kubexm.engine.expansion import Expansion, checked_fragment
 from kubexm.engine.failures import Ended, classify
 from kubexm.engine.floor import Floor
+from kubexm.engine.foresight import Foresight
 from kubexm.engine.journal import Journal
 from kubexm.engine.late import Late
 from kubexm.engine.lifecycle import Finished, Lifecycle
@@ -90,7 +91,10 @@ class Scheduler:
         limits = Limits(options.parallelism, options.per_host, graph.pools)
         self._dispatcher = Dispatcher(limits, self._admit, self._launch)
         self._provision = Provision(self._dispatcher.offer)
-        self._floor = Floor(self, self._dispatcher, runtime, options, values, bus, journal)
+        foresight = Foresight(self.topology.states)
+        self._floor = Floor(
+            self, self._dispatcher, runtime, options, values, bus, journal, foresight
+        )
         self._life = Lifecycle(self._floor)
         self._lives = Lives(self._life.live, self.finish)
         self._releases = Releases()
@@ -316,7 +320,7 @@ class Scheduler:
     def _has_more_to_do(self, unit: Unit) -> bool:
         """False if a verdict made ahead says that the unit is satisfied."""
         verdict = self._life.foreseen(unit)
-        if verdict is None or not verdict.satisfied:
+        if verdict is None or not verdict.satisfied or self._options.dry_run:
             return True
         unit.started = self._runtime.now()
         unit.attempt = 1

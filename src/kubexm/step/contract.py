@@ -111,6 +111,14 @@ class Step:
         """What helps to understand a failure, collected before anything is undone."""
         return ""
 
+    def writes(self) -> tuple[str, ...]:
+        """Paths that `run` changes; a dry run tells them to the steps that follow them."""
+        return ()
+
+    def follows(self) -> tuple[str, ...]:
+        """Paths whose change makes it necessary, though a host can't know that beforehand."""
+        return ()
+
     def needs(self) -> tuple[str, ...]:
         """Names of the values it takes."""
         return ()

@@ -47,6 +47,9 @@ class Edit(Step):
         """The text without the edit, and with what it took out."""
         raise NotImplementedError
 
+    def writes(self) -> tuple[str, ...]:
+        return (self.path,)
+
     def probe(self, host: Host) -> Sequence[Command]:
         return (
             files.stat_command(host, self.path, sudo=self.sudo),

@@ -70,6 +70,9 @@ class FilePresent(Step):
     def summary(self) -> str:
         return f"file {self.path}"
 
+    def writes(self) -> tuple[str, ...]:
+        return (self.path,)
+
     def probe(self, host: Host) -> Sequence[Command]:
         look = files.stat_command(host, self.path, sudo=self.sudo)
         if self._wanted is None:
@@ -177,6 +180,9 @@ class Rendered(Step):
     def summary(self) -> str:
         return f"file {self.path} from {self.template or 'a template'}"
 
+    def writes(self) -> tuple[str, ...]:
+        return (self.path,)
+
     def probe(self, host: Host) -> Sequence[Command]:
         return self.file().probe(host)
 
@@ -230,6 +236,9 @@ class Absent(Step):
 
     def summary(self) -> str:
         return f"nothing at {self.path}"
+
+    def writes(self) -> tuple[str, ...]:
+        return (self.path,)
 
     def probe(self, host: Host) -> Sequence[Command]:
         return (files.stat_command(host, self.path, sudo=self.sudo),)

@@ -56,6 +56,9 @@ class SecretFile(Step):
     def summary(self) -> str:
         return f"file {self.path} from {self.content}"
 
+    def writes(self) -> tuple[str, ...]:
+        return (self.path,)
+
     async def precheck(self, ctx: StepContext) -> Verdict:
         return await self._file(_reveal(ctx, self.content)).precheck(ctx)
 
@@ -120,6 +123,9 @@ class RenderedSecret(Step):
 
     def summary(self) -> str:
         return f"file {self.path} from {self.template or 'a template'}"
+
+    def writes(self) -> tuple[str, ...]:
+        return (self.path,)
 
     async def precheck(self, ctx: StepContext) -> Verdict:
         return await self._file(self._revealed(ctx)).precheck(ctx)

@@ -65,6 +65,10 @@ class Service(Step):
         record = services.digest_commands(host, self.unit, self.restarts_on, sudo=self.sudo)
         return (state, *record)
 
+    def follows(self) -> tuple[str, ...]:
+        name = self.unit if "." in self.unit else f"{self.unit}.service"
+        return (*self.restarts_on, f"/etc/systemd/system/{name}") if self.running else ()
+
     def judge(self, answers: Sequence[Completed]) -> Verdict:
         state = services.state_of(answers[0], self.unit)
         self._require_usable(state)
