@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import pwd
 import socket
-from pathlib import Path
 
 import msgspec
+
+from kubexm.common import processes
 
 
 class Process(msgspec.Struct, frozen=True, rename="camel"):
@@ -29,7 +30,7 @@ class Process(msgspec.Struct, frozen=True, rename="camel"):
             machine=machine,
             boot=boot,
             pid=os.getpid(),
-            pid_started=_stat(os.getpid())[1],
+            pid_started=found.started if (found := processes.look(os.getpid())) else 0,
             user=_user(),
             host=socket.gethostname(),
         )
@@ -45,31 +46,17 @@ class Process(msgspec.Struct, frozen=True, rename="camel"):
             return True
         except PermissionError:
             pass  # it is there, and another user's
-        state, started = _stat(self.pid)
+        found = processes.look(self.pid)
         # A killed process stays as a zombie until its parent asks; a pid may be in new hands.
-        return state in ("Z", "X") or started not in (0, self.pid_started)
+        return found is not None and (found.is_over or found.started != self.pid_started)
 
     def __str__(self) -> str:
         return f"{self.user}@{self.host}, pid {self.pid}"
 
 
 def _place() -> tuple[str, str]:
-    return _read("/etc/machine-id") or _read("/var/lib/dbus/machine-id"), _boot()
-
-
-def _boot() -> str:
-    boot = _read("/proc/sys/kernel/random/boot_id")
-    try:
-        return f"{boot} {Path('/proc/self/ns/pid').readlink()}" if boot else ""
-    except OSError:
-        return ""
-
-
-def _stat(pid: int) -> tuple[str, int]:
-    """State and start time (in clock ticks after boot) of a process; empty if not to be seen."""
-    # The command's name comes first, in parentheses, and may hold anything.
-    fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
-    return (fields[0], int(fields[19])) if fields else ("", 0)
+    machine = processes.read("/etc/machine-id") or processes.read("/var/lib/dbus/machine-id")
+    return machine, processes.boot()
 
 
 def _user() -> str:
@@ -77,10 +64,3 @@ def _user() -> str:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
         return f"uid {os.getuid()}"
-
-
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text(errors="replace").strip()
-    except OSError:
-        return ""
