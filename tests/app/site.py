@@ -10,7 +10,7 @@ import sys
 import textwrap
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,10 @@ from kubexm.sim import SimHost, World
 from kubexm.store import Run, Store
 
 HEAD = "apiVersion: kubexm.io/v1alpha1\nkind: Pipeline\nmetadata: {name: site}\nspec:\n"
+_SHORT_LEASE = (
+    "from kubexm.app import places; places.LEASE_SECONDS = {};"
+    " from kubexm.cli.main import main; main()"
+)
 
 
 class Site:
@@ -137,11 +141,13 @@ class Site:
     # Other processes.
 
     @contextmanager
-    def process(self, *arguments: str | Path) -> Iterator[Process]:
+    def process(
+        self, *arguments: str | Path, program: Sequence[str] = ("-m", "kubexm")
+    ) -> Iterator[Process]:
         """A kubexm of its own, which is gone when the block ends."""
         environment = {**os.environ, "KUBEXM_HOME": str(self.root / "home")}
         started = subprocess.Popen(
-            [sys.executable, "-m", "kubexm", *arguments],
+            [sys.executable, *program, *arguments],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -153,9 +159,11 @@ class Site:
             started.kill()
             started.communicate()
 
-    def running(self) -> Any:
-        """A process that runs the pipeline."""
-        return self.process("run", "-f", self.file, *(["--simulate"] if self.simulated else []))
+    def running(self, *, lease: float | None = None) -> Any:
+        """A process that runs the pipeline; with a lease that ends sooner than usual."""
+        given = ("-c", _SHORT_LEASE.format(lease)) if lease is not None else ("-m", "kubexm")
+        how = ["--simulate"] if self.simulated else []
+        return self.process("run", "-f", self.file, *how, program=given)
 
 
 class Process:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kubexm.connector.base import Command
+from kubexm.connector.base import Claim, Command
 from kubexm.errors import Refused
 from kubexm.sim import Fixed, World, WorldSettings
 
@@ -24,6 +24,10 @@ def worlds(tmp_path: Path) -> Iterator[tuple[World, World]]:
     second.close()
 
 
+def claim(name: str, token: int) -> Claim:
+    return Claim(name, token, f"t{token}", who="somebody")
+
+
 def touch(world: World, path: str) -> None:
     asyncio.run(world.connector("n1").exec(Command(("touch", path))))
 
@@ -32,29 +36,31 @@ def test_earlier_holder_is_refused_from_the_moment_a_later_one_acts(
     worlds: tuple[World, World],
 ) -> None:
     earlier, later = worlds
-    earlier.claim("site", 1)
+    earlier.claim(claim("site", 1))
     touch(earlier, "/etc/a")
-    later.claim("site", 2)
+    later.claim(claim("site", 2))
     touch(later, "/etc/b")
 
-    with pytest.raises(Refused, match="obey token 2 by now, this run has 1"):
+    with pytest.raises(
+        Refused, match=r"token 1 of task t1 is refused: the host obeys token 2, task t2"
+    ):
         touch(earlier, "/etc/c")
     with pytest.raises(Refused):
         asyncio.run(earlier.connector("n1").put("/etc/d", b"late"))
     with pytest.raises(Refused):
-        earlier.claim("site", 1)
+        earlier.claim(claim("site", 1))
 
 
 def test_what_was_under_way_when_another_took_over_comes_to_nothing(
     worlds: tuple[World, World],
 ) -> None:
     earlier, later = worlds
-    earlier.claim("site", 1)
+    earlier.claim(claim("site", 1))
 
     async def scenario() -> None:
         under_way = asyncio.create_task(earlier.connector("n1").put("/etc/late", b"late"))
         await asyncio.sleep(0)
-        later.claim("site", 2)
+        later.claim(claim("site", 2))
         await under_way
 
     with pytest.raises(Refused):
@@ -66,9 +72,9 @@ def test_what_was_under_way_when_another_took_over_comes_to_nothing(
 
 def test_the_same_holder_and_runs_of_other_names_are_obeyed(worlds: tuple[World, World]) -> None:
     one, other = worlds
-    one.claim("site", 1)
-    other.claim("another/name", 7)
-    one.claim("site", 1)
+    one.claim(claim("site", 1))
+    other.claim(claim("another/name", 7))
+    one.claim(claim("site", 1))
 
     touch(one, "/etc/a")
     touch(other, "/etc/b")
@@ -76,6 +82,6 @@ def test_the_same_holder_and_runs_of_other_names_are_obeyed(worlds: tuple[World,
 
 def test_who_only_looks_claims_nothing(worlds: tuple[World, World]) -> None:
     one, other = worlds
-    one.claim("site", 1)
+    one.claim(claim("site", 1))
 
     assert asyncio.run(other.connector("n1").exec(Command(("test", "-e", "/etc")))).ok

@@ -15,7 +15,8 @@ from kubexm import engine, logger
 from kubexm.common.counting import counted
 from kubexm.common.paths import Home
 from kubexm.common.roles import CONTROL_NODE
-from kubexm.connector.base import Connector
+from kubexm.connector.base import Claim, Connector
+from kubexm.connector.hostlock import HostLock
 from kubexm.connector.local import LocalConnector
 from kubexm.engine import Bus, Control, Journal, Options
 from kubexm.engine.bus import Subscription
@@ -32,6 +33,7 @@ from kubexm.spec.loader import Loader
 from kubexm.step import registry
 from kubexm.step.contract import Expander
 from kubexm.store import Lease, Store
+from kubexm.store.process import Process
 
 Show = Callable[[Subscription, ExecutionGraph], Awaitable[None]]
 """Follows the events of a run until they end."""
@@ -60,7 +62,7 @@ class Job:
     ledger: Sequence[LedgerEntry] = ()
     require_all_hosts: bool = False
     breakpoints: tuple[str, ...] = ()
-    token: int | None = None
+    claim: Claim | None = None
     """What tells this holder of the run from an earlier one; a dry run holds nothing."""
 
 
@@ -116,10 +118,10 @@ async def _runtime(job: Job, front: Front, home: Home) -> AsyncIterator[Runtime]
         world = None
         if job.world is not None:
             world = stack.enter_context(closing(World.open(job.world)))
-            if job.token is not None:
-                world.claim(job.graph.name, job.token)
+            if job.claim is not None:
+                world.claim(job.claim)
         config = RuntimeConfig(
-            hosts=[_host(host, world, home) for host in _needed(job.graph, job.hosts)],
+            hosts=[_host(host, job, world, home) for host in _needed(job.graph, job.hosts)],
             ledger=_by_host(job.ledger),
             confirm=front.confirm,
         )
@@ -143,7 +145,8 @@ async def perform_held(
     logger.bind(task_id=lease.run)
     store.begin(lease)
     lease.keep(lost, cancelled)
-    result = await perform(replace(job, token=lease.token), journal, front, home)
+    claim = Claim(lease.name, lease.token, lease.run, who=str(Process.current()))
+    result = await perform(replace(job, claim=claim), journal, front, home)
     store.finish(lease, result.status, message=result.message, degraded=result.degraded)
     store.learn_durations(lease.name, learned(result))
     return result
@@ -181,12 +184,14 @@ def _needed(graph: ExecutionGraph, hosts: Sequence[InventoryHost]) -> list[Inven
     return [host for host in hosts if host.name in named]
 
 
-def _host(host: InventoryHost, world: World | None, home: Home) -> HostConfig:
+def _host(host: InventoryHost, job: Job, world: World | None, home: Home) -> HostConfig:
     connector: Connector
     if world is not None:
         connector, state_dir = world.connector(host.name), "/var/lib/kubexm"
     elif host.connection == "local":
-        connector, state_dir = LocalConnector(), str(home.state / "hosts" / host.name)
+        place = home.state / "hosts" / host.name
+        lock = HostLock(place, job.claim) if job.claim is not None else None
+        connector, state_dir = LocalConnector(lock=lock), str(place)
     else:
         raise _no_connector(host)
     return HostConfig(

@@ -2,6 +2,10 @@
 
 A connector raises `ConnectionLost` when the channel broke and `HostUnreachable` when it can't be
 opened; a command's own failure is an exit code, never an exception.
+
+What may change the host is `put`, and `exec` of a command whose `changes` is true: `batch`, `get`
+and `stat` only look. A connector that was given a `Claim` takes the lock of the host before its
+first change and asks for leave before every other; `holder.py` says what lies on the host.
 """
 
 from __future__ import annotations
@@ -27,6 +31,25 @@ class Command:
     sudo: bool = False
     user: str | None = None
     timeout: float | None = None
+    changes: bool = True
+    """Whether it may change the host; one that only looks needs no right to."""
+    uninterruptible: bool = False
+    """Whoever takes over the host waits for it instead of ending it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """On whose behalf a connector changes hosts.
+
+    Of the runs of a name a later one has a greater token; from its first change on, a host obeys
+    no earlier one.
+    """
+
+    name: str
+    token: int
+    task: str
+    who: str
+    """The process that works on it, for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +148,7 @@ class Connector(Protocol):
         """
 
     async def batch(self, commands: Sequence[Command]) -> list[Completed]:
-        """Run short commands in one round trip; an answer for each, in order."""
+        """Run short commands that only look in one round trip; an answer for each, in order."""
 
     async def put(
         self,

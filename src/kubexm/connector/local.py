@@ -2,7 +2,8 @@
 
 Nothing outlives kubexm that it did not mean to leave: a command that is cancelled or runs out
 of time is ended with its whole process group, and when kubexm itself is killed, a small shell
-that waits at the end of a pipe does the same for all that was running.
+that waits at the end of a pipe does the same for all that was running. With a claim, the lock of
+the host sees to it that only the latest run of a name changes anything.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import asyncio
 import os
 import pwd
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from typing import Any, ParamSpec, TypeVar
 
 from kubexm.connector import localfiles
@@ -25,6 +27,7 @@ from kubexm.connector.base import (
     is_missing,
     read_stat,
 )
+from kubexm.connector.hostlock import HostLock
 from kubexm.connector.process import Process
 from kubexm.connector.watch import Watch
 from kubexm.errors import CommandFailed, StepFailed, TimedOut
@@ -67,8 +70,14 @@ class LocalConnector:
     """Commands and files of this machine."""
 
     def __init__(
-        self, *, output_limit: int = OUTPUT_LIMIT, grace: float = 2.0, side_by_side: int = 4
+        self,
+        *,
+        lock: HostLock | None = None,
+        output_limit: int = OUTPUT_LIMIT,
+        grace: float = 2.0,
+        side_by_side: int = 4,
     ) -> None:
+        self._lock = lock
         self._output_limit = output_limit
         self._grace = grace
         self._side_by_side = side_by_side
@@ -80,15 +89,18 @@ class LocalConnector:
         """There is nothing to connect to."""
 
     async def close(self) -> None:
-        """End what still runs, and the watch over it."""
+        """End what still runs, and the watch over it, and let go of the host."""
         async with asyncio.TaskGroup() as group:
             for process in tuple(self._running):
                 group.create_task(process.end(self._grace))
         await self._watch.close()
+        if self._lock is not None:
+            self._lock.release()
 
     async def exec(self, command: Command, sink: LineSink | None = None) -> Completed:
         """Run a command to its end."""
-        return await self._run(command, sink, self._output_limit)
+        lock = self._lock if command.changes else None
+        return await self._run(command, sink, self._output_limit, lock)
 
     async def batch(self, commands: Sequence[Command]) -> list[Completed]:
         """Run commands a few at a time."""
@@ -96,7 +108,7 @@ class LocalConnector:
 
         async def one(command: Command) -> Completed:
             async with slots:
-                return await self.exec(command)
+                return await self._run(command, None, self._output_limit)
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -123,7 +135,7 @@ class LocalConnector:
             if sudo and not _is_root():
                 await self._put_as_root(path, data, mode, owner, group)
             else:
-                await _in_thread(localfiles.write, path, data, mode, owner, group)
+                await self._put_as_ourselves(path, data, mode, owner, group)
         if not lock.locked():
             self._writing.pop(path, None)
 
@@ -131,7 +143,7 @@ class LocalConnector:
         """The content of a file."""
         if not sudo or _is_root():
             return await _in_thread(localfiles.read, path)
-        command = Command(("cat", "--", path), env=C_LOCALE, sudo=True)
+        command = Command(("cat", "--", path), env=C_LOCALE, sudo=True, changes=False)
         answer = await self._run(command, None, limit=None)
         if answer.ok:
             return answer.stdout
@@ -143,10 +155,19 @@ class LocalConnector:
         """What is at a path."""
         if not sudo or _is_root():
             return localfiles.stat(path)
-        return read_stat(await self.exec(Command((*STAT, path), env=C_LOCALE, sudo=True)))
+        command = Command((*STAT, path), env=C_LOCALE, sudo=True, changes=False)
+        return read_stat(await self.exec(command))
 
-    async def _run(self, command: Command, sink: LineSink | None, limit: int | None) -> Completed:
-        process = await self._start(command, sink, limit)
+    async def _run(
+        self,
+        command: Command,
+        sink: LineSink | None,
+        limit: int | None,
+        lock: HostLock | None = None,
+    ) -> Completed:
+        if lock is not None:
+            await lock.ready()
+        process = await self._start(command, sink, limit, lock)
         self._running.add(process)
         try:
             async with asyncio.timeout(command.timeout):
@@ -159,9 +180,12 @@ class LocalConnector:
             await process.end(self._grace)
             self._running.discard(process)
 
-    async def _start(self, command: Command, sink: LineSink | None, limit: int | None) -> Process:
+    async def _start(
+        self, command: Command, sink: LineSink | None, limit: int | None, lock: HostLock | None
+    ) -> Process:
         launched, user = _launched(command), _other_user(command)
         gate = _GATE if command.stdin else _GATE_WITHOUT_INPUT
+        sudo = launched is not command
         try:
             return await Process.start(
                 ("sh", "-c", gate, "sh", launched.cwd or ".", *launched.argv),
@@ -169,12 +193,21 @@ class LocalConnector:
                 env={**os.environ, **_home(user), **command.env},
                 sink=sink,
                 limit=limit,
-                watch=self._watch,
-                sudo=launched is not command,
+                oversight=_Oversight(self._watch, lock, command, sudo),
+                sudo=sudo,
                 identity=_identity(user),
             )
         except OSError as error:
             raise StepFailed(f"can't start `{command.argv[0]}`: {error.strerror}") from error
+
+    async def _put_as_ourselves(
+        self, path: str, data: bytes, mode: int | None, owner: str | None, group: str | None
+    ) -> None:
+        permit: localfiles.Permit = nullcontext
+        if self._lock is not None:
+            await self._lock.ready()
+            permit = self._lock.writing
+        await _in_thread(localfiles.write, path, data, mode, owner, group, permit)
 
     async def _put_as_root(
         self, path: str, data: bytes, mode: int | None, owner: str | None, group: str | None
@@ -186,6 +219,26 @@ class LocalConnector:
         done = await self.exec(command)
         if not done.ok:
             raise StepFailed(f"can't write `{path}`: {done.error_text}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Oversight:
+    """Who has to know of a command: the watch, and the lock of the host if it changes something."""
+
+    watch: Watch
+    lock: HostLock | None
+    command: Command
+    sudo: bool
+
+    def begins(self, group: int) -> None:
+        self.watch.add(group, sudo=self.sudo)
+        if self.lock is not None:
+            self.lock.enter(group, self.command, sudo=self.sudo)
+
+    def ends(self, group: int) -> None:
+        self.watch.remove(group)
+        if self.lock is not None:
+            self.lock.leave(group)
 
 
 def _is_root() -> bool:

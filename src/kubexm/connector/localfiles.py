@@ -6,13 +6,16 @@ import grp
 import os
 import pwd
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from stat import S_IMODE, S_ISDIR, S_ISLNK, S_ISREG
 from typing import Literal
 
 from kubexm.connector.base import FileStat
-from kubexm.errors import StepFailed
+from kubexm.errors import KubexmError, StepFailed
+
+Permit = Callable[[], AbstractContextManager[None]]
+"""For a moment in which nobody else can get the right to write; raises if we have it no more."""
 
 
 def read(path: str) -> bytes:
@@ -25,16 +28,26 @@ def read(path: str) -> bytes:
         raise StepFailed(f"can't read `{path}`: {error.strerror}") from error
 
 
-def write(path: str, data: bytes, mode: int | None, owner: str | None, group: str | None) -> None:
+def write(
+    path: str,
+    data: bytes,
+    mode: int | None,
+    owner: str | None,
+    group: str | None,
+    permit: Permit = nullcontext,
+) -> None:
     """Put a file in place whole or not at all."""
     place = Path(path)
     # The name is the same each time, so that a crash in between leaves nothing behind for good.
+    # So whoever may not write any more must not touch it: it may be that of a later run.
     temporary = place.with_name(f".{place.name}.kubexm")
     try:
-        _write_beside(temporary, data, _wanted(path, mode, owner, group))
-        temporary.replace(place)
+        _write_beside(temporary, data, _wanted(path, mode, owner, group), permit)
+        with permit():
+            temporary.replace(place)
     except (OSError, LookupError) as error:
-        temporary.unlink(missing_ok=True)
+        with suppress(KubexmError), permit():
+            temporary.unlink(missing_ok=True)
         reason = error.strerror if isinstance(error, OSError) else error
         raise StepFailed(f"can't write `{path}`: {reason}") from error
 
@@ -55,10 +68,13 @@ def _wanted(
     return kept_mode if mode is None else mode, uid, gid
 
 
-def _write_beside(temporary: Path, data: bytes, wanted: tuple[int, int, int]) -> None:
-    temporary.unlink(missing_ok=True)
+def _write_beside(
+    temporary: Path, data: bytes, wanted: tuple[int, int, int], permit: Permit
+) -> None:
     mode, uid, gid = wanted
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with permit():
+        temporary.unlink(missing_ok=True)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
         file.flush()

@@ -8,10 +8,9 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from kubexm.connector.base import Completed, LineSink
-from kubexm.connector.watch import Watch
 
 _LONGEST_LINE = 1 << 16
 _PIPE_CAPACITY = 1 << 20
@@ -73,14 +72,26 @@ class Output:
             self._sink(self._name, line.decode(errors="replace").removesuffix("\r"))
 
 
+class Oversight(Protocol):
+    """Whoever has to know which groups there are."""
+
+    def begins(self, group: int) -> None:
+        """A command is about to begin; an exception keeps it from that."""
+
+    def ends(self, group: int) -> None:
+        """It has ended, or what is left of it may stay."""
+
+
 class Process(asyncio.SubprocessProtocol):
     """A command in a session of its own; its process id is its group's."""
 
-    def __init__(self, limit: int | None, sink: LineSink | None, watch: Watch, sudo: bool) -> None:
+    def __init__(
+        self, limit: int | None, sink: LineSink | None, oversight: Oversight, sudo: bool
+    ) -> None:
         loop = asyncio.get_running_loop()
         self._loop = loop
         self._output = {1: Output("stdout", limit, sink), 2: Output("stderr", limit, sink)}
-        self._watch = watch
+        self._oversight = oversight
         self._sudo = sudo
         self._exited: asyncio.Future[int] = loop.create_future()
         self._transport: asyncio.SubprocessTransport
@@ -96,19 +107,19 @@ class Process(asyncio.SubprocessProtocol):
         env: Mapping[str, str],
         sink: LineSink | None,
         limit: int | None,
-        watch: Watch,
+        oversight: Oversight,
         sudo: bool,
         identity: Mapping[str, Any],
     ) -> Process:
-        """Start a command whose first line of input lets it go, once the watch knows it."""
-        process = cls(limit, sink, watch, sudo)
+        """Start a command whose first line of input lets it go, once who oversees it agrees."""
+        process = cls(limit, sink, oversight, sudo)
         # A pipe of our own: asyncio gives a socket, and /dev/stdin can't be opened on that.
         source, feed = os.pipe()
         try:
-            transport, _ = await process._loop.subprocess_exec(
+            await process._loop.subprocess_exec(
                 lambda: process, *argv, stdin=source, env=env, start_new_session=True, **identity
             )
-            watch.add(transport.get_pid(), sudo=sudo)
+            process._admit()
         except BaseException:
             # Without its line of input the command never begins.
             os.close(feed)
@@ -140,7 +151,7 @@ class Process(asyncio.SubprocessProtocol):
             if not self._exited.done():
                 await self._end_group(grace)
         finally:
-            self._watch.remove(self.group)
+            self._oversight.ends(self.group)
             self._close_input()
             self._transport.close()
 
@@ -153,6 +164,14 @@ class Process(asyncio.SubprocessProtocol):
     def process_exited(self) -> None:
         if not self._exited.done():
             self._exited.set_result(self._transport.get_returncode() or 0)
+
+    def _admit(self) -> None:
+        try:
+            self._oversight.begins(self.group)
+        except BaseException:
+            self._oversight.ends(self.group)
+            self._transport.close()
+            raise
 
     def _feed(self, pipe: int, data: bytes) -> None:
         os.set_blocking(pipe, False)

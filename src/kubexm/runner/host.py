@@ -52,20 +52,20 @@ class Host:
         """A command with this host's habits; `sudo` defaults to what the inventory says."""
         return Command(argv, sudo=self._or_habit(sudo), **settings)
 
-    async def ask(self, *argv: str, **settings: Any) -> Completed:
-        """Run a command whose exit code is an answer."""
-        return await self._connector.exec(self.command(*argv, **settings))
+    async def ask(self, *argv: str, changes: bool = False, **settings: Any) -> Completed:
+        """Run a command whose exit code is an answer; it only looks unless you say otherwise."""
+        return await self._connector.exec(self.command(*argv, changes=changes, **settings))
 
     async def run(self, *argv: str, **settings: Any) -> Completed:
-        """Run a command that must succeed; `CommandFailed` with its output otherwise."""
+        """Run a command that changes something and must succeed, else `CommandFailed`."""
         return self.checked(argv, await self.execute(self.command(*argv, **settings)))
 
     async def execute(self, command: Command) -> Completed:
-        """Run a command, its lines going to whoever listens."""
+        """Run a command that changes something, its lines going to whoever listens."""
         return await self._connector.exec(command, self._sink)
 
     async def batch(self, commands: Sequence[Command]) -> list[Completed]:
-        """Answers to several short commands in one round trip."""
+        """Answers to several short commands, which only look, in one round trip."""
         return await self._connector.batch(commands)
 
     @staticmethod

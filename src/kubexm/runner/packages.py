@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from kubexm.connector.base import C_LOCALE
 from kubexm.errors import CommandFailed, StepFailed
 from kubexm.runner.host import Command, Completed, Host
 
 _ENV = {**C_LOCALE, "DEBIAN_FRONTEND": "noninteractive"}
+# A later run that takes over the host waits for these: one that is cut off leaves a mess.
+_TO_ITS_END: Mapping[str, Any] = {"env": _ENV, "uninterruptible": True}
 _FORMAT = "${Package}\\t${Version}\\t${db:Status-Status}\\n"
 # Another apt may be at work: wait for it rather than fail.
 _APT = ("apt-get", "-y", "-q", "-o", "DPkg::Lock::Timeout=300")
@@ -48,23 +51,23 @@ async def install(host: Host, wanted: Sequence[str], *, sudo: bool | None = None
     _require_apt(host)
     await _finish_interrupted(host, sudo)
     command = (*_APT, *_KEEP_CONFIG, "--no-install-recommends", "--allow-downgrades", "install")
-    done = await host.execute(host.command(*command, "--", *wanted, sudo=sudo, env=_ENV))
+    done = await host.execute(host.command(*command, "--", *wanted, sudo=sudo, **_TO_ITS_END))
     if not done.ok:
         # Lists that are old, or were never fetched, are the usual reason.
-        await host.run(*_APT, "update", sudo=sudo, env=_ENV)
-        await host.run(*command, "--", *wanted, sudo=sudo, env=_ENV)
+        await host.run(*_APT, "update", sudo=sudo, **_TO_ITS_END)
+        await host.run(*command, "--", *wanted, sudo=sudo, **_TO_ITS_END)
 
 
 async def remove(host: Host, names: Sequence[str], *, sudo: bool | None = None) -> None:
     """Remove packages with their configuration."""
     _require_apt(host)
     await _finish_interrupted(host, sudo)
-    await host.run(*_APT, "purge", "--", *names, sudo=sudo, env=_ENV)
+    await host.run(*_APT, "purge", "--", *names, sudo=sudo, **_TO_ITS_END)
 
 
 async def _finish_interrupted(host: Host, sudo: bool | None) -> None:
     # A dpkg that was killed refuses everything until this was done; else it does nothing.
-    await host.run("dpkg", "--configure", "-a", sudo=sudo, env=_ENV)
+    await host.run("dpkg", "--configure", "-a", sudo=sudo, **_TO_ITS_END)
 
 
 def _require_apt(host: Host) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import msgspec
 
+from kubexm.connector.base import Claim
+from kubexm.connector.holder import HolderFile
 from kubexm.errors import InvalidInput, UnsupportedFormat
-from kubexm.sim.claim import Claim
 from kubexm.sim.connector import SimConnector
 from kubexm.sim.delivered import Delivered, shared_cells
 from kubexm.sim.filesystem import Blobs
@@ -34,7 +35,7 @@ class World:
         self._journals = Journals(path / "hosts")
         self._blobs = Blobs(path / "blobs")
         self._hosts: dict[str, SimHost] = {}
-        self._claim: Claim | None = None
+        self._holder: HolderFile | None = None
         kinds = ("", *settings.machines)
         self._shared = {kind: shared_cells(self._machine(kind)) for kind in kinds}
 
@@ -75,14 +76,14 @@ class World:
         """A new connection to a host."""
         return SimConnector(self.host(host))
 
-    def claim(self, name: str, token: int) -> None:
+    def claim(self, claim: Claim) -> None:
         """Act for a run; as soon as one of that name has a greater token, no host obeys any more.
 
         A process that was frozen would else carry out what it had begun, on hosts that another
         one has gone on with.
         """
-        self._claim = Claim(self.path / "tokens", name, token)
-        self._claim.take()
+        self._holder = HolderFile(self.path / "locks", claim)
+        self._holder.lay()
 
     def snapshot(self) -> dict[str, dict[str, object]]:
         """All that is not as it was delivered, by host: equal worlds have equal snapshots."""
@@ -105,8 +106,8 @@ class World:
         return SimHost(state, self._blobs, self.settings, machine, self._neighbour, self._permit)
 
     def _permit(self) -> None:
-        if self._claim is not None:
-            self._claim.require()
+        if self._holder is not None:
+            self._holder.require()
 
     def _machine(self, kind: str) -> Machine:
         return self.settings.machines.get(kind, self.settings.machine)

@@ -64,7 +64,7 @@ class Command(Step):
     undo: tuple[str, ...] | None = None
     """A command that takes back what this one did; without one, a rollback leaves it."""
     uninterruptible: bool = False
-    """A cancel waits for the command instead of ending it."""
+    """A cancel, or a later run that takes over, waits for the command instead of ending it."""
 
     declares_intent = True
 
@@ -126,7 +126,13 @@ class Command(Step):
         self, host: Host, argv: Sequence[str], env: Mapping[str, str], **settings: Any
     ) -> HostCommand:
         return host.command(
-            *argv, sudo=self.sudo, user=self.user, cwd=self.cwd, env=env, **settings
+            *argv,
+            sudo=self.sudo,
+            user=self.user,
+            cwd=self.cwd,
+            env=env,
+            uninterruptible=self.uninterruptible,
+            **settings,
         )
 
 

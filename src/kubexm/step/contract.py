@@ -65,7 +65,7 @@ class Step:
     verifies = False
     """After `run`, ask `precheck` again and fail if it still says needed."""
     uninterruptible = False
-    """A cancel waits for it instead of ending it."""
+    """A cancel waits for it instead of ending it; its commands say the same to a later run."""
     undoes_itself = False
     """When `run` failed, call `rollback` at once."""
     declares_intent = False

@@ -58,10 +58,15 @@ class Output(Step):
     async def precheck(self, ctx: StepContext) -> Verdict:
         return Verdict.needed("is asked for every time")
 
-    async def produce(self, ctx: StepContext) -> Any:
+    async def produce(self, ctx: StepContext, *, changes: bool) -> Any:
         """Run the command and read what it wrote; its output goes to no log."""
         done = await ctx.host.ask(
-            *self.argv, sudo=self.sudo, user=self.user, cwd=self.cwd, env=self.env
+            *self.argv,
+            changes=changes,
+            sudo=self.sudo,
+            user=self.user,
+            cwd=self.cwd,
+            env=self.env,
         )
         if not done.ok:
             raise CommandFailed(self.argv, done.exit, stderr=done.error_text)
@@ -90,7 +95,7 @@ class FetchValue(Output, Reader):
     """
 
     async def run(self, ctx: StepContext) -> Outcome:
-        return Outcome(changed=False, values={self.key: await self.produce(ctx)})
+        return Outcome(changed=False, values={self.key: await self.produce(ctx, changes=False)})
 
 
 @step("mint")
@@ -107,4 +112,4 @@ class Minted(Output, Minter):
     declares_intent = True
 
     async def run(self, ctx: StepContext) -> Outcome:
-        return Outcome(values={self.key: await self.produce(ctx)})
+        return Outcome(values={self.key: await self.produce(ctx, changes=True)})
