@@ -14,12 +14,15 @@ from tests.connector import sudoers
 from tests.connector.processes import eventually, running, with_mark
 from tests.connector.sudoers import Sudoer
 
-from kubexm.connector.base import Command, Completed
+from kubexm.connector.base import Claim, Command, Completed
+from kubexm.connector.hostlock import HostLock
 from kubexm.connector.local import LocalConnector
+from kubexm.connector.takeover import Patience
 from kubexm.errors import TimedOut
 
 Test = Callable[..., None]
 OBSTACLE = sudoers.obstacle()
+QUICK = Patience(grace=0.5)
 
 pytestmark = [
     pytest.mark.skipif(bool(OBSTACLE), reason=OBSTACLE),
@@ -93,6 +96,28 @@ def test_ends_commands_of_roots_when_kubexm_is_killed() -> None:
         process.kill()
 
     eventually(lambda: with_mark(mark) == set())
+
+
+@by_a_sudoer
+def test_later_run_ends_what_an_earlier_one_runs_as_root(tmp_path: Path) -> None:
+    mark = f"mark-{uuid.uuid4().hex}"
+    script = f"trap '' TERM; touch {tmp_path}/up; sleep 1000; : {mark}"
+
+    async def scenario() -> None:
+        earlier, later = (
+            LocalConnector(lock=HostLock(tmp_path, Claim("site", token, "t", ""), QUICK))
+            for token in (1, 2)
+        )
+        under_way = asyncio.create_task(earlier.exec(Command(("sh", "-c", script), sudo=True)))
+        await asyncio.to_thread(eventually, (tmp_path / "up").exists)
+        await later.exec(Command(("true",)))
+
+        assert with_mark(mark) == set()
+        await under_way
+        await earlier.close()
+        await later.close()
+
+    asyncio.run(scenario())
 
 
 @by_a_sudoer
