@@ -11,6 +11,9 @@ import pytest
 from tests.app.site import Site
 from tests.connector.test_local_killed import watches
 
+from kubexm.connector.base import Claim
+from kubexm.connector.holder import HolderFile
+
 pytestmark = pytest.mark.timeout(60)
 
 # The first step does harm for as long as it runs, half a minute at most. When the way is free it
@@ -116,20 +119,28 @@ def test_run_with_nothing_to_do_takes_no_lock(harmful: Site) -> None:
     assert not (harmful.home.state / "hosts").exists()
 
 
-def test_run_of_another_store_with_a_lesser_token_is_refused_by_the_host(harmful: Site) -> None:
+def test_run_of_a_new_store_is_obeyed(harmful: Site) -> None:
     (harmful.root / "free").touch()
     beats(harmful).touch()
-    harmful.run()
-    (harmful.root / "noted").unlink()
-    held = harmful.run()
-    (harmful.root / "noted").unlink()
+    for _ in range(3):
+        harmful.run()
+        (harmful.root / "noted").unlink()
     for file in harmful.home.state.glob("kubexm.db*"):
         file.unlink()
+
+    assert harmful.run().result.status == "Success"
+
+
+def test_host_that_obeys_a_later_run_refuses_this_one(harmful: Site) -> None:
+    (harmful.root / "free").touch()
+    beats(harmful).touch()
+    later = Claim("site", int(time.time() + 3600) * 1000, "later", who="ada@elsewhere, pid 1")
+    HolderFile(harmful.home.state / "hosts/control-node/locks", later).lay()
 
     outcome = harmful.run()
 
     (node,) = (n for id, n in outcome.result.node_results.items() if id.endswith("/note"))
     message = node.host_results["control-node"].message
     assert outcome.result.status == "Failed"
-    assert f"the host obeys token 2, task {held.task}" in message
+    assert f"obeys token {later.token}, task later (ada@elsewhere, pid 1) since 20" in message
     assert not (harmful.root / "noted").exists()

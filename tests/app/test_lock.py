@@ -125,10 +125,10 @@ def test_process_that_lost_its_lease_ends_by_itself_and_says_why(site: Site) -> 
         (run,) = site.stored()
         # To another machine whose clock is a minute ahead, it looks dead.
         later = Store.open(site.database, clock=lambda: time.time() + 60)
-        with later, later.acquire(run.id) as lease:
+        with later, later.acquire(run.id):
             code, errors = first.ended()
 
-            assert (code, lease.token) == (1, 2)
+            assert code == 1
     assert "error: lease-lost" in errors
     assert "was taken over by another process" in errors
     assert f"kubexm task show {run.id}" in errors

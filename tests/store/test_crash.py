@@ -28,11 +28,13 @@ def test_killed_at_any_instant_it_loses_nothing_that_was_reported_durable(
     store: Store, path: Path
 ) -> None:
     run = store.create_run("demo", DOCUMENTS)
-    promised = 0
-    for token, turns in enumerate((7, 40), 1):
+    promised = token = 0
+    for turns in (7, 40):
         with worker(path, run.id, "stream") as writer:
             # Each takes over at once: its predecessor is dead, though its lease has not ended.
-            assert writer.hear() == ["ready", str(token)]
+            ready, number = writer.hear()
+            assert (ready, int(number) > token) == ("ready", True)
+            token = int(number)
             for _ in range(turns):
                 promised = int(writer.hear()[1])
             writer.kill()
@@ -49,7 +51,7 @@ def test_killed_at_any_instant_it_loses_nothing_that_was_reported_durable(
 def test_killed_holder_is_taken_over_at_once(store: Store, path: Path) -> None:
     run, other = (store.create_run("demo", DOCUMENTS) for _ in range(2))
     with worker(path, run.id, "obey") as holder:
-        assert holder.hear() == ["ready", "1"]
+        _ready, first = holder.hear()
         with pytest.raises(LockHeld):
             store.acquire(other.id)
         holder.kill()
@@ -59,7 +61,7 @@ def test_killed_holder_is_taken_over_at_once(store: Store, path: Path) -> None:
             token = lease.token
 
     assert zombie is None
-    assert token == 2
+    assert token > int(first)
 
 
 def test_lock_is_refused_with_who_holds_it_and_since_when(store: Store, path: Path) -> None:
@@ -81,13 +83,13 @@ def test_lock_is_refused_with_who_holds_it_and_since_when(store: Store, path: Pa
 def test_frozen_holder_that_wakes_after_its_lease_can_not_write(store: Store, path: Path) -> None:
     run = store.create_run("demo", DOCUMENTS)
     with worker(path, run.id, "obey") as holder:
-        holder.hear()
+        _ready, first = holder.hear()
         holder.tell()
         assert holder.hear() == ["durable"]
         holder.freeze()
         # A minute later its lease has ended, and it gives no sign of life.
         with Store.open(path, clock=lambda: time.time() + 60) as later:
-            assert asyncio.run(append_one(later, run.id)) == 2
+            assert asyncio.run(append_one(later, run.id)) > int(first)
 
         holder.wake()
         holder.tell()

@@ -53,7 +53,8 @@ def take(
     """Give a free name to a run; the run's number and its token."""
     row = _row(connection, name)
     number: int = connection.execute(select(run.c.number).where(run.c.id == id)).scalar_one()
-    token = 1 if row is None else row.token + 1
+    # Hosts compare tokens of all stores there ever were, so a new store must not begin at 1.
+    token = max(int(now * 1000), 0 if row is None else row.token + 1)
     _put(connection, name, row is None, token=token, run=number, now=now, seconds=seconds)
     return number, token
 
