@@ -4,8 +4,8 @@ A connector raises `ConnectionLost` when the channel broke and `HostUnreachable`
 opened; a command's own failure is an exit code, never an exception.
 
 What may change the host is `put`, and `exec` of a command whose `changes` is true: `batch`, `get`
-and `stat` only look. A connector that was given a `Claim` takes the lock of the host before its
-first change and asks for leave before every other; `holder.py` says what lies on the host.
+and `stat` only look. A connector that acts on a `Claim` takes the lock of the host before its first
+change and asks for leave before every other; `holder.py` says what lies on the host for that.
 """
 
 from __future__ import annotations
