@@ -46,6 +46,8 @@ demo: $(READY) ## a fleet of simulated hosts, with the live view, a failure and 
 test-tools:
 	@type curl pgrep >/dev/null 2>&1 || \
 	  bash scripts/apt-install.sh "the tests run curl and pgrep" curl procps
+	@[ "$$(id -u)" -ne 0 ] || type sudo >/dev/null 2>&1 || \
+	  bash scripts/apt-install.sh "root lets a user of its own test sudo" sudo
 
 .PHONY: test
 test: lint test-tools ## everything that needs no lab: lint and all tests (under ten minutes)
