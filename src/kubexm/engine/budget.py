@@ -20,13 +20,14 @@ class Budget:
         self._limit = limit
         self.left = limit
 
-    async def spend(self, work: Awaitable[T]) -> T:
-        """Await, but not longer than what is left."""
-        if self.left is None:
-            return await work
+    def spend(self, work: Awaitable[T]) -> Awaitable[T]:
+        """The same, to be awaited not longer than what is left."""
+        return work if self.left is None else self._within(work, self.left)
+
+    async def _within(self, work: Awaitable[T], left: float) -> T:
         loop = asyncio.get_running_loop()
         start = loop.time()
-        clock = asyncio.timeout(max(self.left, 0.0))
+        clock = asyncio.timeout(max(left, 0.0))
         try:
             async with clock:
                 answer = await work
@@ -36,7 +37,7 @@ class Budget:
             if not clock.expired():
                 raise
         finally:
-            self.left -= loop.time() - start
+            self.left = left - (loop.time() - start)
         raise TimedOut(f"did not finish within {self._limit:g} s")
 
     def at_most(self, seconds: float) -> float:

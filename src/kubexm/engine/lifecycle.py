@@ -257,9 +257,13 @@ class Lifecycle:
             step = work.loaded.bind(self._floor.view(unit))
         return step, self._floor.context(unit)
 
-    async def _verdict(self, unit: Unit, step: Step, ctx: StepContext) -> Verdict:
+    def _verdict(self, unit: Unit, step: Step, ctx: StepContext) -> Awaitable[Verdict]:
         if fusible(step):
-            return await self.lane(unit.host).verdict(unit, step)
+            return self.lane(unit.host).verdict(unit, step)
+        return self._prechecked(step, ctx)
+
+    @staticmethod
+    async def _prechecked(step: Step, ctx: StepContext) -> Verdict:
         return checked_verdict(await step.precheck(ctx))
 
     async def _refresh(self, unit: Unit, work: Work) -> None:
