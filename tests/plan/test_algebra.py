@@ -122,28 +122,35 @@ def test_chain_makes_barriers_and_per_host_makes_same_host_edges() -> None:
     assert edges(per_host(step("a"), step("b"))) == {"a": ((), ()), "b": ((), ("a",))}
 
 
-def test_many_exits_meet_many_entries_in_one_join() -> None:
+Linker = Callable[..., ExecutionFragment]
+either_way = pytest.mark.parametrize("linked_by", [chain, per_host])
+
+
+@either_way
+def test_many_exits_meet_many_entries_in_one_join(linked_by: Linker) -> None:
     names = [f"{number}" for number in range(20)]
     before = parallel(*(step(f"a{name}") for name in names))
     after = parallel(*(step(f"b{name}") for name in names))
 
-    linked = chain(before, after)
+    linked = linked_by(before, after)
 
     assert [join.id for join in linked.joins] == ["b0/@join"]
     assert sum(len(to) + len(lane) for to, lane in edges(linked).values()) == 40
 
 
-def test_few_exits_or_entries_need_no_join() -> None:
+@either_way
+def test_few_exits_or_entries_need_no_join(linked_by: Linker) -> None:
     many = parallel(step("a"), step("b"))
 
-    assert chain(many, step("c")).joins == ()
-    assert chain(step("c"), many).joins == ()
+    assert linked_by(many, step("c")).joins == ()
+    assert linked_by(step("c"), many).joins == ()
 
 
-def test_joins_of_a_sequence_have_ids_of_their_own() -> None:
+@either_way
+def test_joins_of_a_sequence_have_ids_of_their_own(linked_by: Linker) -> None:
     pairs = [parallel(step(f"{name}1"), step(f"{name}2")) for name in "abcd"]
 
-    linked = chain(*pairs)
+    linked = linked_by(*pairs)
 
     assert [join.id for join in linked.joins] == ["b1/@join", "c1/@join", "d1/@join"]
 

@@ -243,16 +243,21 @@ def _same_host(
 ) -> tuple[ExecutionFragment, tuple[Join, ...]]:
     # The host of a one_of node is not known beforehand: only a barrier makes sense there.
     floating = {node.id for node in first.nodes if node.one_of}
-    exits = first.exits
+    exits, entries = first.exits, frozenset(second.entries)
     fixed = tuple(id for id in exits if id not in floating)
     barred = tuple(id for id in exits if id in floating)
+    joins: tuple[Join, ...] = ()
+    if len(exits) > 1 and len(entries) > 1:
+        joins = (Join(f"{second.entries[0]}/@join", barred, fixed),)
+        exits = fixed = (joins[0].id,)
+        barred = ()
 
     def follow(node: ExecutionNode) -> ExecutionNode:
         if node.one_of:
             return _waiting(node, exits, same_host=False)
         return _waiting(_waiting(node, fixed, same_host=True), barred, same_host=False)
 
-    return _after(second, frozenset(second.entries), follow), ()
+    return _after(second, entries, follow), joins
 
 
 def _after(
