@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from contextvars import copy_context
 
 from kubexm.engine.lifecycle import Finished
 from kubexm.engine.topology import FREELY, NEVER, Unit
@@ -24,6 +25,7 @@ class Lives:
         self.units: set[Unit] = set()
         self._live = live
         self._finish = finish
+        self._context = copy_context()
         self._vacant: asyncio.Task[None] | None = None
         self._heir: Unit | None = None
 
@@ -33,19 +35,25 @@ class Lives:
         if self._vacant is not None:
             unit.task, self._vacant, self._heir = self._vacant, None, unit
         else:
-            unit.task = asyncio.get_running_loop().create_task(self._carry(unit))
+            # In a context of its own: this may be called amid the last words of another unit.
+            loop, context = asyncio.get_running_loop(), self._context.copy()
+            unit.task = loop.create_task(self._carry(unit), context=context)
 
     async def _carry(self, unit: Unit) -> None:
         """Live a unit, and then the first that its end lets start: a task less, a turn less."""
         for left in reversed(range(TURNS)):
             finished = await self._live(unit)
-            if left and unit.task is not None and not unit.task.cancelling():
+            if left and unit.task is not None and self._is_as_new(unit.task):
                 self._vacant = unit.task
             self._finish(unit, finished)
             heir, self._heir, self._vacant = self._heir, None, None
             if heir is None:
                 return
             unit = heir
+
+    def _is_as_new(self, task: asyncio.Task[None]) -> bool:
+        """Neither a cancel that came too late nor what a step left in its context goes on."""
+        return not task.cancelling() and copy_context() == self._context
 
     def end(self, units: Iterable[Unit], grace: float) -> None:
         """End these, what only waits or looks now, the others when their grace is over.
