@@ -559,6 +559,19 @@ def test_on_resume_an_expired_reading_is_read_again() -> None:
     assert taker.got == [{"v": "new"}]
 
 
+def test_on_resume_an_expired_reading_of_a_lost_host_stays_done() -> None:
+    stage = Stage(r=reader(v="new"))
+    stage.unreachable["h1"] = "no answer"
+    known = ProducedValue(key="v", host="", value="old", expires=-1.0)
+
+    result = stage.run(
+        parallel(play("r", provides=[Key("v", ttl=60.0)]), play("b", "h2")),
+        state=state_with(known),
+    )
+
+    assert statuses(result) == {"r@h1": "Success", "b@h2": "Success"}
+
+
 def test_on_resume_an_expired_value_is_minted_again_only_if_it_is_needed() -> None:
     known = ProducedValue(key="v", host="", value="old", expires=-1.0)
     plan = chain(play("r", provides=[Key("v", ttl=60.0)]), play("a", needs=["v"]))

@@ -17,17 +17,18 @@ class Earlier:
         self._now = now
         self._for_good = for_good
 
-    def result_of(self, unit: Unit) -> UnitDone | None:
-        """The end that a unit came to, if that still counts."""
+    def result_of(self, unit: Unit, *, stale: bool) -> UnitDone | None:
+        """The end that a unit came to, if that still counts; where asked, with expired values."""
         record = self._state.done.get(unit.key)
-        return record if record is not None and self._still_counts(unit, record) else None
-
-    def _still_counts(self, unit: Unit, record: UnitDone) -> bool:
+        if record is None:
+            return None
         if record.result.status == "Cancelled":
             # A run on its way back ended it for good, a person only for the time being.
-            return record.result.cause is not None and self._for_good
-        if unit.node.work.minted:
-            return True  # it stays made; who needs a fresh value will ask for one
+            return record if record.result.cause is not None and self._for_good else None
+        # What is minted stays made; who needs a fresh value will ask for one.
+        return record if stale or unit.node.work.minted or self._is_fresh(record) else None
+
+    def _is_fresh(self, record: UnitDone) -> bool:
         now = self._now()
         return all(value.expires is None or now < value.expires for value in record.values)
 

@@ -230,7 +230,7 @@ class Scheduler:
         if self.cancelled is not None:
             return
         hook = unit.node.spec.hook
-        if unit.result is None and (record := self._earlier.result_of(unit)) is not None:
+        if unit.result is None and (record := self._finished_earlier(unit)) is not None:
             self._replay(unit, record)
         elif hook is not None and hook.moment != "pre":
             self._arrive_at_hook(unit, hook)
@@ -248,6 +248,11 @@ class Scheduler:
             self._release(unit, None)
         else:
             self._dispatcher.offer(unit)
+
+    def _finished_earlier(self, unit: Unit) -> UnitDone | None:
+        """What an earlier life made of it; values that can't be made again stay as they are."""
+        barred = self.losses.halt is not None or self.losses.cause_for(unit) is not None
+        return self._earlier.result_of(unit, stale=barred)
 
     def _replay(self, unit: Unit, record: UnitDone) -> None:
         """An earlier life of this run has finished this unit."""
