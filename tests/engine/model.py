@@ -533,7 +533,35 @@ class Undo:
         """By a host that was never there, or a failed undo of something that stands on it."""
         if self.scope(unit) is not None or self._tale.host(unit) in self._tale.scenario.unreachable:
             return True
-        return any(self._failed(later) for later in self.after(unit))
+        behind = (*self.after(unit), *self._roaming_behind(unit))
+        return any(self._failed(later) for later in behind)
+
+    def _roaming_behind(self, unit: Unit) -> Iterator[Unit]:
+        """What an expander behind this node, on whatever host, has added to run elsewhere.
+
+        Such an addition is undone before all that stands before the expander's node.
+        """
+        for later in self.changed:
+            above: Unit | None = later
+            while above is not None and (parent := self._tale.parent.get(above)) is not None:
+                node = self._tale.nodes[above[0]]
+                roams = node.one_of or node.hosts != (self._tale.host(parent),)
+                if roams and unit[0] in self._nodes_before(parent[0]):
+                    yield later
+                above = parent
+
+    def _nodes_before(self, id: str) -> set[str]:
+        """All nodes that this one follows, whether on the same hosts or not."""
+        graph = self._tale.scenario.graph
+        found: set[str] = set()
+        line = [id]
+        while line:
+            vertex = self._tale.nodes.get(line[-1]) or graph.joins.get(line[-1])
+            line.pop()
+            edges = (*vertex.after, *vertex.after_same_host) if vertex is not None else ()
+            line += [other for other in edges if other not in found]
+            found.update(edges)
+        return found
 
     def _failed(self, unit: Unit) -> bool:
         return any(moment.more.status == "Failed" for _, moment in self._moments(unit, "final"))

@@ -121,6 +121,7 @@ class Grown:
 
 
 def _behind(node: ExecutionNode, expander: ExecutionNode, expansion: Expansion) -> ExecutionNode:
+    # No edge leads from a unit to one host of a node; what roams waits for all, which is safe.
     if expander.one_of or _roams(node, expansion):
         return replace(node, after=(expander.id,))
     return replace(node, after_same_host=(expander.id,))
