@@ -461,6 +461,7 @@ def test_what_follows_a_successful_scope_runs_after_hooks_that_were_not_due() ->
 
 def test_fail_fast_runs_the_hooks_that_follow_a_failure_and_no_post_hook() -> None:
     stage = Stage(a=fails(), b=Actor(duration=5.0))
+    stage.actors["a"].duration = 1.0
     other = scoped(play("b"), hook(POST, name="p"), hook(ALWAYS, name="q"), name="t")
 
     result = stage.run(
@@ -473,6 +474,7 @@ def test_fail_fast_runs_the_hooks_that_follow_a_failure_and_no_post_hook() -> No
 
 def test_a_group_below_its_minimum_runs_the_hooks_that_follow_a_failure() -> None:
     stage = Stage(a=unreachable("h1"))
+    stage.actors["a"].duration = 1.0
     body = scoped(chain(play("a", "h1", "h2"), play("b", "h2")), hook(ALWAYS, "h2"))
 
     stage.run(body, graph={"groups": (HostGroup("g", ("h1", "h2"), 2),)})

@@ -5,10 +5,10 @@ from contextlib import suppress
 from contextvars import ContextVar
 
 from tests import virtual
-from tests.engine.stage import Actor, Stage, fails, graph_of, play, raising
+from tests.engine.stage import Actor, Stage, fails, graph_of, play, raising, statuses
 
 from kubexm.engine.lives import TURNS
-from kubexm.errors import StepFailed
+from kubexm.errors import ConnectionLost, HostUnreachable, StepFailed
 from kubexm.plan import HookFragment, RetryPolicy, chain, parallel, per_host, scope
 from kubexm.runtime.contexts import StepContext
 
@@ -67,6 +67,17 @@ def test_a_cancel_that_a_step_swallowed_does_not_reach_the_next() -> None:
     )
 
     assert pending == [0]
+
+
+def test_what_was_launched_and_not_begun_when_its_host_is_lost_does_not_begin() -> None:
+    """`b` takes the slot that `a` gives back to reconnect, which turns out to be in vain."""
+    stage = Stage(a=Actor(run=raising(ConnectionLost("cut"))))
+    stage.reconnect = raising(HostUnreachable("gone"))
+
+    result = stage.run(parallel(play("a"), play("b"), play("c", "h2")), per_host=1)
+
+    assert statuses(result) == {"a@h1": "Failed", "b@h1": "Skipped", "c@h2": "Success"}
+    assert stage.started() == [("a", "h1"), ("c", "h2")]
 
 
 def test_a_unit_that_waits_for_a_retry_keeps_its_task_to_itself() -> None:

@@ -19,10 +19,13 @@ class Lives:
 
     def __init__(
         self,
+        may_live: Callable[[Unit], bool],
         live: Callable[[Unit], Awaitable[Finished]],
         finish: Callable[[Unit, Finished], None],
     ) -> None:
+        """`may_live` is asked again at the first word, since a task begins a turn later."""
         self.units: set[Unit] = set()
+        self._may_live = may_live
         self._live = live
         self._finish = finish
         self._context = copy_context()
@@ -42,6 +45,8 @@ class Lives:
     async def _carry(self, unit: Unit) -> None:
         """Live a unit, and then the first that its end lets start: a task less, a turn less."""
         for left in reversed(range(TURNS)):
+            if not self._may_live(unit):
+                return
             finished = await self._live(unit)
             if left and unit.task is not None and self._is_as_new(unit.task):
                 self._vacant = unit.task

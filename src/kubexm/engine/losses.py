@@ -59,6 +59,11 @@ class Losses:
         for host, cause in quarantined.items():
             self._give_up(host, cause)
 
+    @property
+    def unscathed(self) -> bool:
+        """Whether nothing has gone wrong that could hold back what is under way."""
+        return self.halt is None and not self.quarantined
+
     def is_lost(self, host: str) -> bool:
         return host in self.quarantined
 

@@ -96,7 +96,7 @@ class Scheduler:
             self, self._dispatcher, runtime, options, values, bus, journal, foresight
         )
         self._life = Lifecycle(self._floor)
-        self._lives = Lives(self._life.live, self.finish)
+        self._lives = Lives(self._may_begin, self._life.live, self.finish)
         self._releases = Releases()
         self._open = 0
         self._prepared: dict[str, Work | None] = {}
@@ -312,15 +312,30 @@ class Scheduler:
         """Whether a unit that waited for slots may still start; if not, it is dealt with."""
         if self.cancelled is not None:
             return False
-        cause = self.losses.cause_for(unit)
-        if self.losses.halt is not None and not _follows_failure(unit):
-            cause = self.losses.halt
+        cause = self._bar(unit)
         if cause is None and unit.node.spec.one_of:
             cause = self._binding.bind(unit)
         if cause is not None:
             self._hold_back(unit, cause)
             return False
         return self._has_more_to_do(unit)
+
+    def _bar(self, unit: Unit) -> Cause | None:
+        """Why a unit that waits for nothing may not start any more."""
+        halt = self.losses.halt
+        barred = halt is not None and not _follows_failure(unit)
+        return halt if barred else self.losses.cause_for(unit)
+
+    def _may_begin(self, unit: Unit) -> bool:
+        """Whether nothing has come in between since it was launched; if so, it is dealt with."""
+        if self.losses.unscathed or self.cancelled is not None:
+            return True
+        cause, late = self._bar(unit), self._late.concerns(unit)
+        if cause is None and not late:
+            return True
+        held = self._put_off if cause is None else partial(self._hold_back, cause=cause)
+        self._leave(unit, partial(held, unit))
+        return False
 
     def _has_more_to_do(self, unit: Unit) -> bool:
         """False if a verdict made ahead says that the unit is satisfied."""
@@ -363,15 +378,19 @@ class Scheduler:
 
     def finish(self, unit: Unit, finished: Finished) -> None:
         """A unit's life is over: record it, and tell its dependents when that is durable."""
+        if self._binding.may_go_elsewhere(unit, finished.failure):
+            self._leave(unit, partial(self._rebind, unit, finished))
+        else:
+            self._leave(unit, partial(self._record, unit, finished))
+
+    def _leave(self, unit: Unit, decide: Callable[[], None]) -> None:
+        """A unit gives its slots back, whatever becomes of it."""
         # The journal may call back at once; nothing is started or ended before all is noted.
         nested, self._pumping = self._pumping, True
         self._lives.units.discard(unit)
         self._dispatcher.give_back(unit)
         try:
-            if self._binding.may_go_elsewhere(unit, finished.failure):
-                self._rebind(unit, finished)
-            else:
-                self._record(unit, finished)
+            decide()
         except Exception as error:
             self.broken(error)
         finally:
