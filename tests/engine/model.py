@@ -537,18 +537,30 @@ class Undo:
         return any(self._failed(later) for later in behind)
 
     def _roaming_behind(self, unit: Unit) -> Iterator[Unit]:
-        """What an expander behind this node, on whatever host, has added to run elsewhere.
+        """What an expander has added to run elsewhere knows of no single host of its neighbours.
 
-        Such an addition is undone before all that stands before the expander's node.
+        It is undone before all that stands before the expander's node, on whatever host, and
+        after all that stands behind.
         """
         for later in self.changed:
-            above: Unit | None = later
-            while above is not None and (parent := self._tale.parent.get(above)) is not None:
-                node = self._tale.nodes[above[0]]
-                roams = node.one_of or node.hosts != (self._tale.host(parent),)
-                if roams and unit[0] in self._nodes_before(parent[0]):
-                    yield later
-                above = parent
+            above = any(self._is_before(unit, parent) for parent in self._left_by(later))
+            if above or any(self._is_before(parent, later) for parent in self._left_by(unit)):
+                yield later
+
+    def _left_by(self, unit: Unit) -> Iterator[Unit]:
+        """The expanders that have added this unit, or one above it, to run elsewhere."""
+        while (parent := self._tale.parent.get(unit)) is not None:
+            node = self._tale.nodes[unit[0]]
+            if node.one_of or node.hosts != (self._tale.host(parent),):
+                yield parent
+            unit = parent
+
+    def _is_before(self, unit: Unit, later: Unit | None) -> bool:
+        while later is not None:
+            if unit[0] in self._nodes_before(later[0]):
+                return True
+            later = self._tale.parent.get(later)
+        return False
 
     def _nodes_before(self, id: str) -> set[str]:
         """All nodes that this one follows, whether on the same hosts or not."""
