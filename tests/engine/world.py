@@ -287,11 +287,8 @@ class Tape(Bus):
 
     def __init__(self, world: World) -> None:
         super().__init__()
+        self.heard = True
         self._world = world
-
-    @property
-    def heard(self) -> bool:
-        return True
 
     def publish(self, event: events.AnyEvent) -> None:
         world = self._world

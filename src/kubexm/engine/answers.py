@@ -35,7 +35,7 @@ def _checked_parts(outcome: Outcome) -> Outcome:
         if not isinstance(text, str):
             raise StepFailed(f"its run returned {text!r} where a text is wanted")
     values: object = outcome.values
-    if not isinstance(values, Mapping):
+    if type(values) is not dict and not isinstance(values, Mapping):
         raise StepFailed(f"its run returned {values!r} as values, want a mapping")
     return outcome
 

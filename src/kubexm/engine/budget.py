@@ -16,7 +16,7 @@ class Budget:
 
     __slots__ = ("_limit", "left")
 
-    def __init__(self, limit: float | None) -> None:
+    def __init__(self, limit: float | None = None) -> None:
         self._limit = limit
         self.left = limit
 
@@ -52,3 +52,6 @@ class Budget:
         """Raise if the time is up."""
         if self.left is not None and self.left <= 0:
             raise TimedOut(f"{reason}, still after {self._limit:g} s")
+
+
+UNLIMITED = Budget()

@@ -49,16 +49,14 @@ class Bus:
     """Publishes events to whoever subscribed; with no one there it costs nothing."""
 
     def __init__(self) -> None:
-        self._subscriptions: list[Subscription] = []
-
-    @property
-    def heard(self) -> bool:
+        self.heard = False
         """Whether anyone listens."""
-        return bool(self._subscriptions)
+        self._subscriptions: list[Subscription] = []
 
     def subscribe(self, size: int = 10_000) -> Subscription:
         subscription = Subscription(size)
         self._subscriptions.append(subscription)
+        self.heard = True
         return subscription
 
     def publish(self, event: AnyEvent) -> None:

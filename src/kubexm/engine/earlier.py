@@ -17,6 +17,9 @@ class Earlier:
         self._now = now
         self._for_good = for_good
 
+    def __bool__(self) -> bool:
+        return bool(self._state.done)
+
     def result_of(self, unit: Unit, *, stale: bool) -> UnitDone | None:
         """The end that a unit came to, if that still counts; where asked, with expired values."""
         record = self._state.done.get(unit.key)

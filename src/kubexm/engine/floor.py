@@ -54,6 +54,8 @@ class Floor:
         self.options = options
         self.values = values
         self.foresight = foresight
+        self.stopping, self.foresee = walk.stopping, walk.foresee
+        self.wish, self.was_intended = walk.wish, walk.was_intended
         self._walk = walk
         self._dispatcher = dispatcher
         self._bus = bus
@@ -61,18 +63,6 @@ class Floor:
         self._unsafe: set[asyncio.Future[None]] = set()
         self._lost: BaseException | None = None
         self._ledgers: dict[str, Ledger] = {}
-
-    def stopping(self, unit: Unit) -> Ended | None:
-        return self._walk.stopping(unit)
-
-    def foresee(self, unit: Unit) -> Step | None:
-        return self._walk.foresee(unit)
-
-    def wish(self, provider: Unit) -> None:
-        self._walk.wish(provider)
-
-    def was_intended(self, unit: Unit) -> bool:
-        return self._walk.was_intended(unit)
 
     def view(self, unit: Unit) -> UnitView:
         values = self.values.view(unit.node.work.needs, unit.host)

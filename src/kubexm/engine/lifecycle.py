@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from kubexm.engine.answers import checked_outcome, checked_verdict
-from kubexm.engine.budget import Budget
+from kubexm.engine.budget import UNLIMITED, Budget
 from kubexm.engine.failures import Ended, Failure, HeldBack, classify
 from kubexm.engine.foresight import Foresight
 from kubexm.engine.lanes import Lane
@@ -217,7 +217,8 @@ class Lifecycle:
 
     async def _attempt(self, unit: Unit) -> Finished:
         work: Work = unit.node.work
-        budget = Budget(unit.node.spec.timeout)
+        timeout = unit.node.spec.timeout
+        budget = Budget(timeout) if timeout is not None else UNLIMITED
         if work.demands:
             await self._refresh(unit, work)
         if work.conditional and not work.loaded.wanted(self._floor.view(unit)):

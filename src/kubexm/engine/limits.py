@@ -7,7 +7,7 @@ looked at again: nothing ready waits while its slots are free.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from kubexm.engine.topology import Unit
 from kubexm.plan.policy import Pool
@@ -44,14 +44,13 @@ class Resource:
     def take(self, unit: Unit) -> None:
         self.free -= 1
 
-    def give_back(self, unit: Unit) -> None:
+    def give_back(self, unit: Unit) -> bool:
+        """One slot more; whether somebody waits for it."""
         self.free += 1
+        return bool(self.queue)
 
     def park(self, unit: Unit) -> None:
         push(self.queue, unit)
-
-    def waits(self) -> bool:
-        return bool(self.queue)
 
     def next_candidate(self) -> Unit | None:
         """The most urgent unit that might start now, taken out of the queue."""
@@ -81,18 +80,17 @@ class HostSlots:
         if cap := _cap(unit):
             self._caps[cap] = self._caps.get(cap, 0) + 1
 
-    def give_back(self, unit: Unit) -> None:
+    def give_back(self, unit: Unit) -> bool:
+        """One slot more; whether somebody waits for it."""
         self._running -= 1
         if cap := _cap(unit):
             self._caps[cap] -= 1
             if not self._caps[cap]:
                 del self._caps[cap]
+        return any(self._queues.values())
 
     def park(self, unit: Unit) -> None:
         push(self._queues.setdefault(_cap(unit), []), unit)
-
-    def waits(self) -> bool:
-        return any(self._queues.values())
 
     def next_candidate(self) -> Unit | None:
         """The most urgent unit of those whose own limit has room."""
@@ -150,12 +148,12 @@ class Limits:
         """Give everything back; answers where others wait, who may start now."""
         resources = self._of(unit, unit.slots)
         unit.slots = 0
-        return _given_back(unit, resources)
+        return [resource for resource in resources if resource.give_back(unit)]
 
     def release_pools(self, unit: Unit) -> list[AnyResource]:
         """Give the pools back and keep the rest; answers where others wait."""
         unit.slots = WITHOUT_POOLS
-        return _given_back(unit, self._pools_of(unit))
+        return [pool for pool in self._pools_of(unit) if pool.give_back(unit)]
 
     def _of(self, unit: Unit, wanted: int) -> list[AnyResource]:
         host = self._hosts.get(unit.host)
@@ -183,9 +181,3 @@ class Limits:
         if (resource := self._pool_slots.get(key)) is None:
             resource = self._pool_slots[key] = Resource(pool.size)
         return resource
-
-
-def _given_back(unit: Unit, resources: Sequence[AnyResource]) -> list[AnyResource]:
-    for resource in resources:
-        resource.give_back(unit)
-    return [resource for resource in resources if resource.waits()]

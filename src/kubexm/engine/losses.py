@@ -43,6 +43,8 @@ class Losses:
         on_halt: Callable[[Cause], None],
     ) -> None:
         self.policy = policy
+        self.unscathed = True
+        """Whether nothing has gone wrong that could hold back a unit."""
         self.quarantined: dict[str, Cause] = {}
         self.failure: Cause | None = None
         """The first failure that nothing tolerates."""
@@ -56,13 +58,9 @@ class Losses:
     def restore(self, quarantined: Mapping[str, Cause], halted: Cause | None) -> None:
         """What an earlier life of this run had lost."""
         self.halt = self.failure = halted
+        self.unscathed = halted is None
         for host, cause in quarantined.items():
             self._give_up(host, cause)
-
-    @property
-    def unscathed(self) -> bool:
-        """Whether nothing has gone wrong that could hold back what is under way."""
-        return self.halt is None and not self.quarantined
 
     def is_lost(self, host: str) -> bool:
         return host in self.quarantined
@@ -155,6 +153,7 @@ class Losses:
         self, host: str, cause: Cause, tell: Callable[[str, Cause], None] | None = None
     ) -> None:
         self.quarantined[host] = cause
+        self.unscathed = False
         if tell is not None:
             tell(host, cause)
         for group in self._groups:
@@ -176,5 +175,6 @@ class Losses:
         """Start nothing new but the hooks that follow a failure."""
         if self.halt is None:
             self.halt = cause
+            self.unscathed = False
             self.failure = self.failure or cause
             self._on_halt(cause)

@@ -236,7 +236,7 @@ class Scheduler:
             self._arrive_at_hook(unit, hook)
         elif unit.node.work.minted and unit.cause is None:
             self._make_ready(unit)  # whoever asks will hear if it can't run any more
-        elif (cause := unit.cause or self.losses.halt or self.losses.cause_for(unit)) is not None:
+        elif (cause := unit.cause or self._bar(unit)) is not None:
             self._hold_back(unit, cause)
         else:
             self._make_ready(unit)
@@ -251,6 +251,8 @@ class Scheduler:
 
     def _finished_earlier(self, unit: Unit) -> UnitDone | None:
         """What an earlier life made of it; values that can't be made again stay as they are."""
+        if not self._earlier:
+            return None
         barred = self.losses.halt is not None or self.losses.cause_for(unit) is not None
         return self._earlier.result_of(unit, stale=barred)
 
@@ -322,6 +324,8 @@ class Scheduler:
 
     def _bar(self, unit: Unit) -> Cause | None:
         """Why a unit that waits for nothing may not start any more."""
+        if self.losses.unscathed:
+            return None
         halt = self.losses.halt
         barred = halt is not None and not _follows_failure(unit)
         return halt if barred else self.losses.cause_for(unit)

@@ -74,6 +74,7 @@ class Runtime:
     def __init__(self, config: RuntimeConfig) -> None:
         self.secrets = config.secrets
         self.cache = Cache()
+        self.now = config.now
         self.unreachable: dict[str, str] = {}
         self._config = config
         self._hosts = {host.name: self._unopened(host) for host in config.hosts}
@@ -143,9 +144,6 @@ class Runtime:
     def ledger(self, name: str, remember: Callable[[LedgerEntry], Awaitable[None]]) -> HostLedger:
         host = self._hosts[name]
         return HostLedger(host.host, self._ledger[name], host.prepared, remember, self.now)
-
-    def now(self) -> float:
-        return self._config.now()
 
     def redact(self, text: str) -> str:
         return self.secrets.redact(text)
