@@ -37,9 +37,9 @@ class Binding:
             self._commits.append(UnitBound(at=self._now(), node=unit.node.id, host=chosen))
         return None
 
-    def may_go_elsewhere(self, unit: Unit, failure: Failure | None) -> bool:
+    def may_go_elsewhere(self, unit: Unit, failure: Failure) -> bool:
         """Whether its host was lost before anything ran, and there are others."""
-        if failure is None or failure.failure != "unreachable":
+        if failure.failure != "unreachable":
             return False
         if not unit.node.spec.one_of or unit.ran or self._earlier.intended(unit):
             return False

@@ -70,12 +70,13 @@ class Floor:
 
     def context(self, unit: Unit) -> StepContext:
         say = functools.partial(self._say, unit)
+        needs = unit.node.work.needs
         return StepContext(
             host=self.runtime.host(unit.host).listening(say),
             node=unit.node.id,
             ledger=self._ledger(unit.host),
             secrets=self.runtime.secrets,
-            values=self.values.view(unit.node.work.needs, unit.host),
+            values=self.values.view(needs, unit.host) if needs else {},
             attempt=unit.attempt,
             dry_run=self.options.dry_run,
             say=say,

@@ -58,15 +58,17 @@ class Lane:
 
     async def verdict(self, unit: Unit, step: Step) -> Verdict:
         """What the step's probe says, asked together with others of this moment."""
-        verdict = self._known.pop(unit, None) or await self._asked(unit, step)
+        verdict = self._known.pop(unit, None)
+        if verdict is None:
+            commands = step.probe(self._host)
+            if commands is not None and not commands:
+                return checked_verdict(step.judge(()))  # the host has nothing to say about it
+            verdict = await self._asked(unit, step, commands)
         if verdict.satisfied:
             self._depth = min(max(1, 2 * self._depth), self._ahead)
         return verdict
 
-    async def _asked(self, unit: Unit, step: Step) -> Verdict:
-        commands = step.probe(self._host)
-        if commands is not None and not commands:
-            return checked_verdict(step.judge(()))  # the host has nothing to say about it
+    async def _asked(self, unit: Unit, step: Step, commands: Sequence[Command] | None) -> Verdict:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Answer] = loop.create_future()
         if not self._asks:

@@ -69,7 +69,7 @@ class HostSlots:
         self._queues: dict[int, Queue] = {}
 
     def has_room(self, unit: Unit) -> bool:
-        return self._room_for(_cap(unit))
+        return self._room_for(unit.node.spec.limits.max_concurrency_per_host)
 
     def _room_for(self, cap: int) -> bool:
         limit = min(self._default, *self._caps) if self._caps else self._default
@@ -77,20 +77,21 @@ class HostSlots:
 
     def take(self, unit: Unit) -> None:
         self._running += 1
-        if cap := _cap(unit):
+        if cap := unit.node.spec.limits.max_concurrency_per_host:
             self._caps[cap] = self._caps.get(cap, 0) + 1
 
     def give_back(self, unit: Unit) -> bool:
         """One slot more; whether somebody waits for it."""
         self._running -= 1
-        if cap := _cap(unit):
+        if cap := unit.node.spec.limits.max_concurrency_per_host:
             self._caps[cap] -= 1
             if not self._caps[cap]:
                 del self._caps[cap]
-        return any(self._queues.values())
+        return bool(self._queues) and any(self._queues.values())
 
     def park(self, unit: Unit) -> None:
-        push(self._queues.setdefault(_cap(unit), []), unit)
+        cap = unit.node.spec.limits.max_concurrency_per_host
+        push(self._queues.setdefault(cap, []), unit)
 
     def next_candidate(self) -> Unit | None:
         """The most urgent unit of those whose own limit has room."""
@@ -102,10 +103,6 @@ class HostSlots:
 
 def _urgency(queue: Queue) -> tuple[float, int]:
     return queue[0][:2]
-
-
-def _cap(unit: Unit) -> int:
-    return unit.node.spec.limits.max_concurrency_per_host
 
 
 AnyResource = Resource | HostSlots

@@ -48,7 +48,7 @@ class Provision:
 
     def settle(self, unit: Unit, cause: Cause | None = None) -> None:
         """It is final: tell whoever asked."""
-        demand = self._demands.pop(unit, None)
+        demand = self._demands.pop(unit, None) if self._demands else None
         if demand is not None and not demand.done():
             demand.set_result(cause or _failure(unit))
 

@@ -382,7 +382,8 @@ class Scheduler:
 
     def finish(self, unit: Unit, finished: Finished) -> None:
         """A unit's life is over: record it, and tell its dependents when that is durable."""
-        if self._binding.may_go_elsewhere(unit, finished.failure):
+        failure = finished.failure
+        if failure is not None and self._binding.may_go_elsewhere(unit, failure):
             self._leave(unit, partial(self._rebind, unit, finished))
         else:
             self._leave(unit, partial(self._record, unit, finished))
@@ -416,7 +417,8 @@ class Scheduler:
             except Exception as error:
                 failure = classify(error)
                 finished = Finished("Failed", failure.message, failure=failure)
-        self._keep_values(finished.values)
+        if finished.values:
+            self._keep_values(finished.values)
         first = unit.result is None
         result = unit.result = host_result(unit, finished, self._runtime, self._options)
         toll = None

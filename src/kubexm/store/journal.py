@@ -101,12 +101,13 @@ class SqlJournal:
         if self._broken_by is not None:
             batch.last += 1
             return batch.last
-        if isinstance(record, UnitDone) and record.values:
-            record = self._seals.sealed(self._lease.run, record)
+        if isinstance(record, UnitDone):
+            if record.values:
+                record = self._seals.sealed(self._lease.run, record)
+        elif isinstance(record, _WITH_ASIDE):
+            batch.asides.append(self._aside(record))
         batch.records.append(encode(record))
         batch.last = number = batch.last + 1
-        if isinstance(record, _WITH_ASIDE):
-            batch.asides.append(self._aside(record))
         if urgent:
             self._hand_over_soon()
         elif self._timer is None:
@@ -210,22 +211,22 @@ class SqlJournal:
 
     def _commit_here(self) -> bool:
         batch = self._batch
-        self._batch = Batch(batch.last, batch.last_line)
         # Nobody waits for log lines: they stay for the writer.
-        batch.lines, self._batch.lines = self._batch.lines, batch.lines
-        batch.last_line -= len(self._batch.lines)
+        taken = Batch(batch.last, self._lines_written)
+        taken.records, batch.records = batch.records, taken.records
+        taken.asides, batch.asides = batch.asides, taken.asides
         try:
-            self._timed_write(batch)
+            self._timed_write(taken)
         except sqlite3.Error as error:
             if is_busy(error):
-                self._give(batch)
+                self._give(taken)
             else:
                 self._fail(explain(error, self._database.path))
             return False
         except LeaseLost as error:
             self._fail(error)
             return False
-        self._report(batch.last, self._lines_written)
+        self._report(taken.last, self._lines_written)
         return True
 
     def _report(self, last: int, last_line: int) -> None:

@@ -64,6 +64,7 @@ class FencedWriter:
         self._cursor = connection.cursor()
         self._lease = lease
         self._fence = (lease.name, lease.token, lease.number)
+        self._holder = (lease.number, lease.token)
 
     def last_record(self) -> int:
         """The number of the run's last record; 0 if there is none."""
@@ -78,7 +79,15 @@ class FencedWriter:
         if batch.lines or batch.asides:
             self._transact(batch)
         else:
-            self._insert_records(batch)
+            self.insert(batch.records, batch.last)
+
+    def insert(self, records: list[bytes], last: int) -> None:
+        """The same for records alone, the number of the last given."""
+        if len(records) == 1:
+            self._insert(_RECORD, (*self._holder, last, records[0], *self._fence))
+            return
+        first = last - len(records) + 1
+        self._insert(_RECORDS, (*self._holder, first, _array(records), *self._fence))
 
     def close(self) -> None:
         self._connection.close()
@@ -91,7 +100,7 @@ class FencedWriter:
         self._cursor.execute("BEGIN IMMEDIATE")
         try:
             if batch.records:
-                self._insert_records(batch)
+                self.insert(batch.records, batch.last)
             if batch.lines:
                 self._insert_lines(batch)
             for sql, parameters in batch.asides:
@@ -101,15 +110,6 @@ class FencedWriter:
             if self._connection.in_transaction:
                 self._cursor.execute("ROLLBACK")
             raise
-
-    def _insert_records(self, batch: Batch) -> None:
-        if len(batch.records) == 1:
-            row = (self._lease.number, self._lease.token, batch.last, batch.records[0])
-            self._insert(_RECORD, (*row, *self._fence))
-            return
-        first = batch.last - len(batch.records) + 1
-        same = (self._lease.number, self._lease.token, first)
-        self._insert(_RECORDS, (*same, _array(batch.records), *self._fence))
 
     def _insert_lines(self, batch: Batch) -> None:
         first = batch.last_line - len(batch.lines) + 1
