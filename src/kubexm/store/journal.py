@@ -20,6 +20,7 @@ import msgspec
 
 from kubexm.db.database import Database
 from kubexm.db.failures import explain, explained, is_busy
+from kubexm.db.wal import make_room
 from kubexm.errors import LeaseLost, StoreUnusable
 from kubexm.plan.events import LogLine
 from kubexm.plan.records import AnyRecord, LedgerEntry, Turned, UnitDone
@@ -89,6 +90,7 @@ class SqlJournal:
         self._writer = FencedWriter(self._database.driver(busy=0), self._lease)
         self._reported, self._lines_written = self._last_numbers()
         self._batch = Batch(self._reported, self._lines_written)
+        make_room(self._writer.connection, self._database.path)
         self._thread = threading.Thread(target=self._write, name="journal", daemon=True)
         self._thread.start()
 

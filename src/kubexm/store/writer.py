@@ -60,7 +60,7 @@ class FencedWriter:
     """Writes batches, each whole or not at all, for as long as the lease is ours."""
 
     def __init__(self, connection: sqlite3.Connection, lease: Lease) -> None:
-        self._connection = connection
+        self.connection = connection
         self._cursor = connection.cursor()
         self._lease = lease
         self._fence = (lease.name, lease.token, lease.number)
@@ -90,7 +90,7 @@ class FencedWriter:
         self._insert(_RECORDS, (*self._holder, first, _array(records), *self._fence))
 
     def close(self) -> None:
-        self._connection.close()
+        self.connection.close()
 
     def _last(self, query: str) -> int:
         found: int = self._cursor.execute(query, (self._lease.number,)).fetchone()[0]
@@ -107,7 +107,7 @@ class FencedWriter:
                 self._cursor.execute(sql, parameters)
             self._cursor.execute("COMMIT")
         except BaseException:
-            if self._connection.in_transaction:
+            if self.connection.in_transaction:
                 self._cursor.execute("ROLLBACK")
             raise
 
