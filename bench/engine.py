@@ -81,7 +81,7 @@ def cost() -> None:
 def chain() -> None:
     """A chain, where every unit waits for the commit of the one before, beside bare commits."""
     ratios = []
-    for _ in range(5):
+    for _ in range(9):
         commits = run("one.py", "commit", "2000")["seconds"] / 2000
         unit = run("one.py", "chain", "2000")
         ratios.append((unit["seconds"] / unit["units"]) / commits)

@@ -78,15 +78,12 @@ def bare_commits(place: Path, count: int) -> float:
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("CREATE TABLE lock (name TEXT PRIMARY KEY, token INTEGER)")
     connection.execute("INSERT INTO lock VALUES ('x', 1)")
-    connection.execute(
-        "CREATE TABLE record (run INTEGER, seq INTEGER, token INTEGER, body BLOB,"
-        " PRIMARY KEY (run, seq)) WITHOUT ROWID"
-    )
-    body = b"x" * 250
+    connection.execute("CREATE TABLE record (place INTEGER PRIMARY KEY, token INTEGER, body BLOB)")
+    body = b"x" * 330
     start = time.perf_counter()
     for number in range(count):
         connection.execute(
-            "INSERT INTO record SELECT 1, ?, 1, ? WHERE EXISTS"
+            "INSERT INTO record SELECT ?, 1, ? WHERE EXISTS"
             " (SELECT 1 FROM lock WHERE name = 'x' AND token = 1)",
             (number, body),
         )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
@@ -16,7 +17,7 @@ from sqlalchemy import Connection, create_engine
 from kubexm.db import migration, schema
 from kubexm.db.database import Database
 from kubexm.db.schema import open_database
-from kubexm.db.tables import metadata
+from kubexm.db.tables import RUN, metadata
 from kubexm.errors import NewerSchema, StoreUnusable
 
 OPEN = "import sys, pathlib; from kubexm.db.schema import open_database; "
@@ -233,3 +234,24 @@ def test_lock_of_another_process_is_explained(path: Path, database: Database) ->
         pass
 
     assert "fuser" in refused.value.hint
+
+
+def test_records_and_lines_of_the_first_schema_are_taken_along(path: Path) -> None:
+    path.parent.mkdir()
+    with Database(path) as old:
+        with old.writing() as connection:
+            command.upgrade(migration.configuration(connection), "0001")
+        edit(
+            path,
+            "INSERT INTO run VALUES (7, 'r', 'd', 'Success', 'forward', 0, 0, '', NULL, 1, 1, 1)",
+            "INSERT INTO record VALUES (7, 1, 3, x'01'), (7, 2, 4, x'02')",
+            "INSERT INTO log_line VALUES (7, 1, x'0A')",
+        )
+
+    with open_database(path) as database, database.reading() as connection:
+        records = connection.exec_driver_sql("SELECT * FROM record ORDER BY place").all()
+        lines = connection.exec_driver_sql("SELECT * FROM log_line").all()
+
+    first = 7 * RUN
+    assert [tuple(row) for row in records] == [(first + 1, 3, b"\x01"), (first + 2, 4, b"\x02")]
+    assert [tuple(row) for row in lines] == [(first + 1, b"\x0a")]

@@ -50,7 +50,10 @@ def stored_numbers(path: Path) -> list[int]:
     """The numbers of all records in the file, read by another connection."""
     connection = sqlite3.connect(path)
     try:
-        return [row[0] for row in connection.execute("SELECT seq FROM record ORDER BY run, seq")]
+        return [
+            row[0]
+            for row in connection.execute("SELECT place % 4294967296 FROM record ORDER BY place")
+        ]
     finally:
         connection.close()
 

@@ -188,7 +188,9 @@ def test_damaged_database_is_told_from_an_empty_one(path: Path) -> None:
 def test_record_that_can_not_be_read_names_its_run(store: Store, path: Path) -> None:
     run, _lease = begun(store)
     connection = sqlite3.connect(path)
-    connection.execute("INSERT INTO record VALUES (1, 1, 1, ?)", (b'{"type":"FromTheFuture"}',))
+    connection.execute(
+        "INSERT INTO record VALUES (4294967297, 1, ?)", (b'{"type":"FromTheFuture"}',)
+    )
     connection.commit()
     connection.close()
 

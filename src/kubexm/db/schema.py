@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from kubexm.db.database import BUSY, Database, prepare_file
 from kubexm.errors import NewerSchema, StoreUnusable
 
-REVISIONS = ("0001",)
+REVISIONS = ("0001", "0002")
 """Every schema there ever was, oldest first; the last is the current one."""
 
 APPLICATION_ID = 0x6B786D31

@@ -7,6 +7,7 @@ of a run is updated in place, its documents are written once and its records onl
 from __future__ import annotations
 
 from sqlalchemy import (
+    BigInteger,
     Boolean,
     Column,
     Float,
@@ -66,24 +67,26 @@ lock = Table(
     Column("cancel", Boolean, nullable=False),
 )
 
-# Clustered by its key: a commit then touches the last page of one tree and nothing else.
+RUN = 1 << 32
+"""How many places there are for the records of a run, and for its log lines."""
+
+# `place` is the number of the run times RUN, and the number inside the run. A table by one number
+# only ever grows at its end: a commit writes one page, where a pair of numbers costs two.
+Place = BigInteger().with_variant(Integer, "sqlite")
+
 record = Table(
     "record",
     metadata,
-    Column("run", Integer, ForeignKey(run.c.number), primary_key=True),
-    Column("seq", Integer, primary_key=True, autoincrement=False),
-    Column("token", Integer, nullable=False),
+    Column("place", Place, primary_key=True),
+    Column("token", BigInteger, nullable=False),
     Column("body", LargeBinary, nullable=False),
-    sqlite_with_rowid=False,
 )
 
 log_line = Table(
     "log_line",
     metadata,
-    Column("run", Integer, ForeignKey(run.c.number), primary_key=True),
-    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("place", Place, primary_key=True),
     Column("body", LargeBinary, nullable=False),
-    sqlite_with_rowid=False,
 )
 
 ledger = Table(

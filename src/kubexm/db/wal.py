@@ -15,6 +15,9 @@ from pathlib import Path
 ROOM = 1_100 * (4_096 + 24) + 32
 """Bytes: SQLite begins anew at the front once a thousand pages are in the log."""
 
+SPARE = 64 * ROOM
+"""Bytes that the disk must have left: the last ones are not for this."""
+
 
 def make_room(connection: sqlite3.Connection, database: Path) -> None:
     """Lengthen the log; where that can't be done now, commits take a little longer."""
@@ -29,10 +32,8 @@ def make_room(connection: sqlite3.Connection, database: Path) -> None:
 
 def _lengthen(log: Path) -> None:
     with log.open("r+b", buffering=0) as file:
+        disk = os.fstatvfs(file.fileno())
         length = file.seek(0, os.SEEK_END)
-        try:
-            file.write(bytes(max(0, ROOM - length)))
+        if length < ROOM and disk.f_bavail * disk.f_frsize > SPARE:
+            file.write(bytes(ROOM - length))
             os.fsync(file.fileno())
-        except OSError:
-            file.truncate(length)  # the last bytes of a disk are not for this
-            raise

@@ -9,7 +9,7 @@ from contextvars import copy_context
 from kubexm.engine.lifecycle import Finished
 from kubexm.engine.topology import FREELY, NEVER, Unit
 
-TURNS = 16
+TURNS = 32
 """So many units may live in one task, one after the other, before the loop has its turn."""
 REAP_EVERY = 0.5
 

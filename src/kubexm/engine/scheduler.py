@@ -443,7 +443,7 @@ class Scheduler:
         number = self._commits.append(record, urgent=urgent)
         if toll is not None:
             self.losses.suffer(toll)
-        conclude = partial(self._conclude, unit, fragment, first=first)
+        conclude = partial(self._conclude, unit, fragment, first)
         self._commits.when(number if urgent else 0, conclude)
 
     def when_durable(self, record: AnyRecord, then: Callable[[], None]) -> None:
@@ -483,8 +483,8 @@ class Scheduler:
         self,
         unit: Unit,
         fragment: ExecutionFragment | None,
-        *,
         first: bool = True,
+        *,
         replayed: bool = False,
     ) -> None:
         """The result is safe: let the world know, and whoever waits for it."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
+from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, bindparam, delete, func, insert, select
+from sqlalchemy import Connection, Select, Table, bindparam, delete, func, insert, select
 
-from kubexm.db.tables import duration, ledger, log_line, record
+from kubexm.db.tables import RUN, duration, ledger, log_line, record
 from kubexm.plan.records import AnyRecord, LedgerEntry, UnitDone, UnitIntended
 from kubexm.store.codec import StoredLine, decode, decode_line, encode
 
@@ -20,16 +21,22 @@ def records(
     connection: Connection, number: int, id: str, after: int = 0
 ) -> Iterator[tuple[int, AnyRecord]]:
     """The records of a run after this number, in order, with their numbers; secrets sealed."""
-    chosen = select(record.c.seq, record.c.body).where(record.c.run == number)
-    for row in connection.execute(chosen.where(record.c.seq > after).order_by(record.c.seq)):
-        yield row.seq, decode(id, row.body)
+    for row in connection.execute(_of_run(record, number, after)):
+        yield row.place - number * RUN, decode(id, row.body)
 
 
 def append(connection: Connection, number: int, token: int, item: AnyRecord) -> None:
     """Add a record together with whatever else the transaction holds."""
-    last = select(func.coalesce(func.max(record.c.seq), 0)).where(record.c.run == number)
-    seq = connection.execute(last).scalar_one() + 1
-    connection.execute(insert(record).values(run=number, seq=seq, token=token, body=encode(item)))
+    places = _of_run(record, number).with_only_columns(func.max(record.c.place)).order_by(None)
+    last = connection.execute(places).scalar_one() or number * RUN
+    connection.execute(insert(record).values(place=last + 1, token=token, body=encode(item)))
+
+
+def _of_run(table: Table, number: int, after: int = 0) -> Select[Any]:
+    """The rows of a run after this number, in order."""
+    place = table.c.place
+    mine = place.between(number * RUN + after + 1, (number + 1) * RUN - 1)
+    return select(place, table.c.body).where(mine).order_by(place)
 
 
 def may_have_changed(found: Iterable[tuple[int, AnyRecord]]) -> bool:
@@ -50,9 +57,8 @@ def lines(
     host: str | None,
 ) -> list[StoredLine]:
     """Log lines of a run after this number, in order, of one node or host or of all."""
-    chosen = select(log_line.c.seq, log_line.c.body).where(log_line.c.run == number)
-    rows = connection.execute(chosen.where(log_line.c.seq > after).order_by(log_line.c.seq))
-    found = (decode_line(row.seq, row.body) for row in rows)
+    rows = connection.execute(_of_run(log_line, number, after))
+    found = (decode_line(row.place - number * RUN, row.body) for row in rows)
     wanted = (line for line in found if node in (None, line.node) and host in (None, line.host))
     return list(islice(wanted, limit))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
+from kubexm.db.tables import RUN
 from kubexm.store.codec import encode
 from kubexm.store.lease import Lease, taken_over
 
@@ -18,11 +19,9 @@ Statement = tuple[str, tuple[Any, ...]]
 # Without the lease the fence lets no row through.
 _FENCED = "WHERE EXISTS (SELECT 1 FROM lock WHERE name = ? AND token = ? AND run = ?)"
 _ROWS = "FROM json_each(?) " + _FENCED
-_RECORD = "INSERT INTO record (run, token, seq, body) SELECT ?, ?, ?, ? " + _FENCED
-_RECORDS = (
-    "INSERT INTO record (run, token, seq, body) SELECT ?, ?, ? + key, CAST(value AS BLOB) " + _ROWS
-)
-_LINES = "INSERT INTO log_line (run, seq, body) SELECT ?, ? + key, CAST(value AS BLOB) " + _ROWS
+_RECORD = "INSERT INTO record (token, place, body) SELECT ?, ?, ? " + _FENCED
+_RECORDS = "INSERT INTO record (token, place, body) SELECT ?, ? + key, CAST(value AS BLOB) " + _ROWS
+_LINES = "INSERT INTO log_line (place, body) SELECT ? + key, CAST(value AS BLOB) " + _ROWS
 
 KEEP_PRIOR = (
     "INSERT INTO ledger (name, host, resource, at, run, prior) VALUES (?, ?, ?, ?, ?, ?)"
@@ -64,15 +63,15 @@ class FencedWriter:
         self._cursor = connection.cursor()
         self._lease = lease
         self._fence = (lease.name, lease.token, lease.number)
-        self._holder = (lease.number, lease.token)
+        self._zero = lease.number * RUN
 
     def last_record(self) -> int:
         """The number of the run's last record; 0 if there is none."""
-        return self._last("SELECT coalesce(max(seq), 0) FROM record WHERE run = ?")
+        return self._last("SELECT max(place) FROM record WHERE place BETWEEN ? AND ?")
 
     def last_line(self) -> int:
         """The number of the run's last log line; 0 if there is none."""
-        return self._last("SELECT coalesce(max(seq), 0) FROM log_line WHERE run = ?")
+        return self._last("SELECT max(place) FROM log_line WHERE place BETWEEN ? AND ?")
 
     def write(self, batch: Batch) -> None:
         """Commit; nothing was written if this raises `LeaseLost` or an error of the driver."""
@@ -83,18 +82,20 @@ class FencedWriter:
 
     def insert(self, records: list[bytes], last: int) -> None:
         """The same for records alone, the number of the last given."""
+        token, place = self._lease.token, self._zero + last
         if len(records) == 1:
-            self._insert(_RECORD, (*self._holder, last, records[0], *self._fence))
+            self._insert(_RECORD, (token, place, records[0], *self._fence))
             return
-        first = last - len(records) + 1
-        self._insert(_RECORDS, (*self._holder, first, _array(records), *self._fence))
+        first = place - len(records) + 1
+        self._insert(_RECORDS, (token, first, _array(records), *self._fence))
 
     def close(self) -> None:
         self.connection.close()
 
     def _last(self, query: str) -> int:
-        found: int = self._cursor.execute(query, (self._lease.number,)).fetchone()[0]
-        return found
+        mine = (self._zero, self._zero + RUN - 1)
+        found: int | None = self._cursor.execute(query, mine).fetchone()[0]
+        return found - self._zero if found is not None else 0
 
     def _transact(self, batch: Batch) -> None:
         self._cursor.execute("BEGIN IMMEDIATE")
@@ -112,8 +113,8 @@ class FencedWriter:
             raise
 
     def _insert_lines(self, batch: Batch) -> None:
-        first = batch.last_line - len(batch.lines) + 1
-        self._insert(_LINES, (self._lease.number, first, _array(batch.lines), *self._fence))
+        first = self._zero + batch.last_line - len(batch.lines) + 1
+        self._insert(_LINES, (first, _array(batch.lines), *self._fence))
 
     def _insert(self, sql: str, parameters: tuple[Any, ...]) -> None:
         if self._cursor.execute(sql, parameters).rowcount == 0:
