@@ -107,9 +107,10 @@ def _scopes_around(id: str) -> Iterator[str]:
 
 def _of_host(state: NodeState, host: str) -> Iterable[Unit]:
     """What happened for a host: on it, for all hosts at once, or elsewhere by its expander."""
-    if (unit := state.units.get(host) or state.units.get(ANY_HOST)) is not None:
-        return (unit,)
-    return state.units.values() if f"/@{host}/" in state.id else ()
+    if f"/@{host}/" in state.id:
+        return state.units.values()
+    unit = state.units.get(host) or state.units.get(ANY_HOST)
+    return (unit,) if unit is not None else ()
 
 
 def _root(id: str, hook: Hook) -> str:
