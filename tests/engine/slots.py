@@ -58,7 +58,7 @@ class Slots:
             case "started":
                 self._started.add(unit)
                 self.places[unit] = Place(moment.host, holds=True)
-                if self.tale.role(unit) not in ("plain", "probed"):
+                if not self._looks(unit):
                     self._wants_pools(unit, now)
             case "look":
                 self.places[unit] = Place(moment.host, holds=True)
@@ -67,9 +67,15 @@ class Slots:
             case "enter":
                 self.places[unit] = Place(moment.host, holds=True, pools=True)
             case "leave":
-                self.places[unit] = Place(moment.host, since=_back(moment))
+                # Whoever has nothing to look at first wants its pools at once.
+                pools = moment.more == "polls" and not self._looks(unit)
+                self.places[unit] = Place(moment.host, pools=pools, since=_back(moment))
             case "retried":
                 self.places[unit] = Place(moment.host, since=now + moment.more)
+
+    def _looks(self, unit: Unit) -> bool:
+        """Whether it has a precheck."""
+        return self.tale.role(unit) in ("plain", "probed")
 
     def _note(self, record: AnyRecord) -> None:
         """A unit that is over holds nothing, even if nobody may know yet that it is."""
