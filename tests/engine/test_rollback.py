@@ -396,6 +396,24 @@ def test_a_compensation_takes_the_place_of_its_scopes_undos() -> None:
     assert statuses(result)["app/a@h1"] == "RolledBack"
 
 
+def test_a_compensation_has_the_values_of_the_run_as_they_are() -> None:
+    """What was created has to be known to be removed; it is not created a second time."""
+    got: list[Any] = []
+    stage = Stage(m=Actor(role=Minter, values={"vm": "vm-7"}), c=fails())
+    stage.actors["remove"] = Actor(run=lambda ctx: got.append(ctx.values["vm"]))
+    body = scope(
+        "app",
+        chain(play("m", provides=[Key("vm", ttl=1.0)]), play("b", needs=["vm"])),
+        compensate=play("remove", needs=["vm"]),
+    )
+    stage.actors["b"] = Actor(duration=60.0)  # the value expires meanwhile
+
+    result = back(stage, chain(body, play("c")))
+
+    assert (got, result.status) == (["vm-7"], "RolledBack")
+    assert stage.order("app/m") == ["app/m"]
+
+
 def test_a_compensation_stands_where_its_scope_stood() -> None:
     stage = Stage(d=fails(), reset=Actor(duration=5.0))
     body = scope("app", play("b"), compensate=play("reset"))

@@ -386,6 +386,25 @@ class TestCompensations:
             "g/@compensate/y: depends on `g/a`, which does not exist",
         ]
 
+    def test_its_nodes_may_need_what_the_run_provides_where_they_run(self) -> None:
+        everywhere = StepSpec("command", provides=(Key("a"),))
+        here = StepSpec("command", provides=(Key("b", scope="host"),))
+        needy = StepSpec("command", needs=("a", "b", "c"))
+        undo = [a_node(f"g/@compensate/{host}", host, spec=needy) for host in HOSTS[:2]]
+
+        found = problems_of(
+            a_node("g/x", HOSTS[0], spec=everywhere),
+            a_node("g/y", HOSTS[0], spec=here),
+            compensations=(Compensation("g", tuple(undo)),),
+        )
+
+        missing = [str(problem).partition(", which")[0] for problem in found]
+        assert missing == [
+            f"g/@compensate/{HOSTS[0]}: needs the value `c`",
+            f"g/@compensate/{HOSTS[1]}: needs the value `b`",
+            f"g/@compensate/{HOSTS[1]}: needs the value `c`",
+        ]
+
     def test_no_id_is_used_twice(self) -> None:
         again = a_node("g/@compensate/x")
 

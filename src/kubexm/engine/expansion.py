@@ -33,9 +33,11 @@ def checked_fragment(
         raise StepFailed(f"expands to nodes on {', '.join(sorted(strangers))}, want {wanted}")
     build(
         unit.node.id,
-        _without_needs(moved),
+        _without_needs(moved.nodes),
         joins=moved.joins,
-        compensations=moved.compensations,
+        compensations=tuple(
+            replace(item, nodes=_without_needs(item.nodes)) for item in moved.compensations
+        ),
         hosts=tuple(dict.fromkeys(hosts)),
         pools=dict(pools),
     )
@@ -48,9 +50,9 @@ def _all_nodes(fragment: ExecutionFragment) -> Iterable[ExecutionNode]:
         yield from item.nodes
 
 
-def _without_needs(fragment: ExecutionFragment) -> list[ExecutionNode]:
+def _without_needs(nodes: Iterable[ExecutionNode]) -> tuple[ExecutionNode, ...]:
     # Values come from before the expander too, so only the shape is checked.
-    return [replace(node, step=replace(node.step, needs=())) for node in fragment.nodes]
+    return tuple(replace(node, step=replace(node.step, needs=())) for node in nodes)
 
 
 def _depth(unit: Unit) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from kubexm.engine.expansion import Grown
 from kubexm.plan.fragment import replace
@@ -134,8 +134,9 @@ class _Reversed:
             yield from self._compensation(scope, item)
 
     def _compensation(self, scope: str, item: Compensation) -> Iterable[ExecutionNode]:
+        own = {key.name for node in item.nodes for key in node.step.provides}
         for node in item.nodes:
-            moved = _moved(node)
+            moved = _moved(node, own)
             entry = not node.after and not node.after_same_host
             yield replace(moved, after=(_entry(scope),)) if entry else moved
 
@@ -173,10 +174,13 @@ def _exit(scope: str) -> str:
     return f"{UNDO}/{scope}/@exit"
 
 
-def _moved(node: ExecutionNode) -> ExecutionNode:
+def _moved(node: ExecutionNode, own: Collection[str]) -> ExecutionNode:
+    # Values of the run that is undone are taken as they are: nothing in this graph makes them.
+    needs = tuple(name for name in node.step.needs if name in own)
     return replace(
         node,
         id=_undo(node.id),
+        step=replace(node.step, needs=needs),
         tolerance=node.tolerance or NOT_EVEN_UNREACHABLE,
         after=_all_undo(node.after),
         after_same_host=_all_undo(node.after_same_host),

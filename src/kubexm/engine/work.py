@@ -24,13 +24,12 @@ class Work:
         "needs",
     )
 
-    def __init__(
-        self, node: ExecutionNode, loaded: Loaded, needs: tuple[str, ...], *, undoes: bool = False
-    ) -> None:
+    def __init__(self, node: ExecutionNode, loaded: Loaded, needs: tuple[str, ...]) -> None:
+        """`needs` may name more than the node does: values that are taken as they are."""
         cls = loaded.cls
         self.loaded = loaded
         self.needs = needs
-        self.demands = () if undoes else needs  # an undo takes the values as they are
+        self.demands = node.step.needs
         self.conditional = node.when is not None
         self.minted = issubclass(cls, Minter)
         self.expands = issubclass(cls, Expander)
@@ -102,7 +101,7 @@ def backward(
     def work(node: ExecutionNode) -> Work:
         source = origin(node.id)
         if undoes(node.id):
-            return Work(node, _UndoneLoaded(load(source)), source.step.needs, undoes=True)
+            return Work(node, _UndoneLoaded(load(source)), source.step.needs)
         return Work(node, load(source), source.step.needs)
 
     return work

@@ -35,8 +35,13 @@ class GraphData(Protocol):
     def compensations(self) -> tuple[Compensation, ...]: ...
 
 
-def problems(graph: GraphData, kinds: Collection[str] | None) -> list[Problem]:
-    """Everything that is wrong with this graph; order and values only once its edges hold."""
+def problems(
+    graph: GraphData, kinds: Collection[str] | None, given: Iterable[ExecutionNode] = ()
+) -> list[Problem]:
+    """Everything that is wrong with this graph; order and values only once its edges hold.
+
+    What the `given` nodes provide is there from the start.
+    """
     found = [*_vertices(graph, kinds, _Spelling()), *_settings(graph)]
     if found:
         return found
@@ -50,7 +55,7 @@ def problems(graph: GraphData, kinds: Collection[str] | None) -> list[Problem]:
                 hint="remove one of these dependencies",
             )
         ]
-    return [*_values(graph, order), *_compensations(graph, kinds)]
+    return [*_values(graph, order, _provided(given)), *_compensations(graph, kinds)]
 
 
 class _Spelling:
@@ -204,7 +209,9 @@ def _compensations(graph: GraphData, kinds: Collection[str] | None) -> Iterator[
             if id in taken:
                 yield Problem("two nodes have this id", where=id)
             taken.add(id)
-        yield from problems(_CompensationGraph(graph, compensation), kinds)
+        # By the time something is undone, the values of the run are there.
+        inner = _CompensationGraph(graph, compensation)
+        yield from problems(inner, kinds, given=graph.nodes.values())
 
 
 class _CompensationGraph:
@@ -262,12 +269,12 @@ def _cycle(
     return [*reversed([here, *ring[1:]]), ring[-1]] if len(ring) > 1 else [here, here]
 
 
-def _values(graph: GraphData, order: Sequence[str]) -> Iterator[Problem]:
+def _values(graph: GraphData, order: Sequence[str], given: _Known) -> Iterator[Problem]:
     providers = {id: node.step.provides for id, node in graph.nodes.items() if node.step.provides}
     if not providers and not any(node.step.needs for node in graph.nodes.values()):
         return
     yield from _providers(graph, providers)
-    yield from _needs(graph, order)
+    yield from _needs(graph, order, given)
 
 
 def _providers(graph: GraphData, providers: Iterable[str]) -> Iterator[Problem]:
@@ -317,16 +324,29 @@ class _Known(NamedTuple):
     after_barrier: frozenset[str] = frozenset()
 
 
-def _needs(graph: GraphData, order: Sequence[str]) -> Iterator[Problem]:
+def _provided(nodes: Iterable[ExecutionNode]) -> _Known:
+    anywhere: set[str] = set()
+    on_hosts: dict[str, frozenset[str]] = {}
+    for node in nodes:
+        for key in node.step.provides:
+            if key.scope == "run":
+                anywhere.add(key.name)
+            else:
+                on_hosts[key.name] = on_hosts.get(key.name, frozenset()) | frozenset(node.hosts)
+    return _Known(frozenset(anywhere), on_hosts)
+
+
+def _needs(graph: GraphData, order: Sequence[str], given: _Known) -> Iterator[Problem]:
     """One pass in order: what there is before each vertex."""
     known: dict[str, _Known] = {}
     for id in order:
         vertex = graph.nodes.get(id) or graph.joins[id]
-        anywhere = frozenset[str]().union(
+        anywhere = given.anywhere.union(
             *(known[before].after_barrier for before in vertex.after),
             *(known[before].anywhere for before in vertex.after_same_host),
         )
-        on_hosts = _union(known[before].on_hosts for before in vertex.after_same_host)
+        along = [known[before].on_hosts for before in vertex.after_same_host]
+        on_hosts = _union([given.on_hosts, *along])
         passed = anywhere.union(*(known[d].after_barrier for d in vertex.after_same_host))
         if isinstance(vertex, ExecutionNode):
             yield from _missing(vertex, anywhere, on_hosts)
