@@ -86,8 +86,23 @@ def test_what_cant_be_resolved_is_a_failure_of_the_unit(params: dict[str, str], 
 
 
 def test_a_value_of_the_wrong_type_is_an_error_that_says_so() -> None:
-    with pytest.raises(InvalidInput, match="`file` can't take these parameters"):
+    with pytest.raises(StepFailed, match=r"^`argv`: found the number 80, want a list of text$"):
+        Loader()(node(StepSpec("command", {"argv": "${vars.port}"}))).bind(VIEW)
+    with pytest.raises(StepFailed, match=r"^`path` is `80`, want an absolute path") as caught:
         Loader()(node(StepSpec("file", {"path": "${vars.port}"}))).bind(VIEW)
+
+    assert "begin it with `/`" in caught.value.hint
+
+
+def test_a_number_is_written_out_where_text_is_wanted() -> None:
+    params = {"argv": ["a", "${facts.cpus}", "${vars.port}"], "env": {"ON": "${vars.on}"}}
+    view = UnitView(vars={"port": 1.5, "on": True}, facts={"cpus": 3})
+
+    bound = Loader()(node(StepSpec("command", params))).bind(view)
+
+    assert isinstance(bound, Command)
+    assert bound.argv == ("a", "3", "1.5")
+    assert bound.env == {"ON": "true"}
 
 
 def test_an_unknown_kind_is_refused_with_the_nearest() -> None:

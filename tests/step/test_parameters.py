@@ -12,7 +12,11 @@ from kubexm.step import registry
 WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("file", {"path": "relative"}, "`path` is `relative`, want an absolute path"),
     ("file", {"path": "/"}, "want an absolute path below `/`"),
-    ("file", {"path": "/x", "mode": 420}, "`mode` is the number 420, want text in quotes"),
+    (
+        "file",
+        {"path": "/x", "mode": 420},
+        "`mode` is the number 420, want octal digits as text in quotes",
+    ),
     ("file", {"path": "/x", "mode": "rw"}, "`mode` is `rw`, want three or four octal digits"),
     ("file", {"path": "/x", "mode": "0888"}, "want three or four octal digits"),
     ("file", {"path": "/x", "content": "", "content_base64": ""}, "give only one of `content`"),

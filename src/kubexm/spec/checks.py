@@ -12,7 +12,7 @@ from typing import Any
 from kubexm.common.nearest import did_you_mean
 from kubexm.common.roles import ALL, CONTROL_NODE
 from kubexm.sim.settings import WorldSettings
-from kubexm.spec import conditions, parameters, references, shapes
+from kubexm.spec import conditions, parameters, references, secrets, shapes
 from kubexm.spec.expressions import BadExpression, compile_expression
 from kubexm.spec.fields import Finding
 from kubexm.spec.model import kind_key
@@ -86,6 +86,8 @@ def _parameters(step: Written, kind: str) -> Iterator[Finding]:
         yield from _condition(expression, conditions.THAT, step)
         params = {**params, conditions.THAT: False}
     yield from parameters.findings(kind, params)
+    if isinstance(params, Mapping):
+        yield from secrets.misplaced(kind, params)
     if step.get("forEach") is None:
         yield from _items(params)
 
@@ -94,7 +96,8 @@ def _items(params: Any) -> Iterator[Finding]:
     for path, reference in references.scan(params):
         if isinstance(reference, Reference) and reference.root == "item":
             hint = "give the step a `forEach` list"
-            yield Finding(path, f"`${{{reference}}}` outside of `forEach`", hint)
+            message = f"`{reference.written_out}` outside of `forEach`"
+            yield Finding(path, message, hint, excerpt=reference.written_out)
 
 
 def _condition(text: Any, key: str, step: Written) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kubexm.spec import expressions, references
+from kubexm.spec.expressions import BadExpression
 from kubexm.spec.source import DataPath
 
 KIND = "assert"
@@ -42,6 +43,19 @@ def told(kind: str, params: Mapping[str, Any], when: str | None) -> tuple[str | 
         return None, when
     parts = expressions.without_last_not(when)
     return (None, when) if parts is None else (parts[1], parts[0])
+
+
+def decided(when: str | None, scope: Mapping[str, Any]) -> bool:
+    """Whether it is known, by what is in scope, that a condition holds."""
+    if when is None:
+        return True
+    condition = expressions.compile_expression(when)
+    if any(reference.root not in scope for reference in condition.references):
+        return False
+    try:
+        return condition.holds(scope)
+    except BadExpression:
+        return False
 
 
 def place(kind: str, path: DataPath) -> DataPath:

@@ -62,6 +62,7 @@ class _Reader:
         if step.references and references.holds_references(step.params):
             roots = self._roots(node)
             params = references.resolved(step.params, lambda found: self._known(found, roots))
+            params = parameters.as_taken(step.kind, step.params, params)
             node = replace(node, step=replace(step, params=params))
         return _asserted(node)
 

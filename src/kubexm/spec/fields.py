@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -36,6 +37,8 @@ class Finding:
     message: str
     hint: str = ""
     at_key: bool = False
+    excerpt: str = ""
+    """The part of a text of several lines that it is about."""
 
     def under(self, *path: str | int) -> Finding:
         """The same, seen from further out."""
@@ -52,7 +55,7 @@ def _name(text: str) -> str:
     if len(text) <= _LONGEST_NAME and _NAME.fullmatch(text):
         return text
     raise wrong(
-        f"found `{text[:40]}`, wanted a name",
+        f"found `{text[:40]}`, want a name",
         f"use letters, digits, `.`, `_`, `-`, at most {_LONGEST_NAME}, none of `._-` at an end",
     )
 
@@ -61,7 +64,7 @@ def _variable(text: str) -> str:
     if _VARIABLE.fullmatch(text):
         return text
     hint = "use letters, digits, `_` and `-`, a letter first: dots lead down into a variable"
-    raise wrong(f"found `{text[:40]}`, wanted the name of a variable", hint)
+    raise wrong(f"found `{text[:40]}`, want the name of a variable", hint)
 
 
 def _own_role(text: str) -> str:
@@ -83,16 +86,16 @@ def _duration(value: Any) -> float:
     number = seconds(value) if isinstance(value, str) else value
     if isinstance(number, bool) or not isinstance(number, int | float):
         raise wrong(
-            f"found {shown(value)}, wanted a duration", "write `30s`, `5m`, `1h30m` or seconds"
+            f"found {shown(value)}, want a duration", "write `30s`, `5m`, `1h30m` or seconds"
         )
     if not 0 <= number <= _LONGEST:
-        raise wrong(f"found {shown(value)}, wanted a duration from 0 to 366 days")
+        raise wrong(f"found {shown(value)}, want a duration from 0 to 366 days")
     return float(number)
 
 
 def _more_than_nothing(duration: float) -> float:
     if duration <= 0:
-        raise wrong("found 0 s, wanted a duration above zero", "leave it out for no limit")
+        raise wrong("found 0 s, want a duration above zero", "leave it out for no limit")
     return duration
 
 
@@ -108,7 +111,7 @@ def _share(value: Any) -> int | str:
         return value
     if isinstance(value, str) and percent(value) is not None:
         return value
-    raise wrong(f"found {shown(value)}, wanted a number of hosts or a share", "write `2` or `20%`")
+    raise wrong(f"found {shown(value)}, want a number of hosts or a share", "write `2` or `20%`")
 
 
 def _condition(value: Any) -> Any:
@@ -119,7 +122,13 @@ def _entries(value: Any) -> Any:
     if isinstance(value, list | str):
         return value
     hint = "write a list, or `${vars.NAME}` for a variable that holds one"
-    raise wrong(f"found {shown(value)}, wanted a list", hint)
+    raise wrong(f"found {shown(value)}, want a list", hint)
+
+
+def written_path(path: Sequence[str | int]) -> str:
+    """A path as people write it: `spec.modules[0].name`."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".")
 
 
 def shown(value: Any) -> str:

@@ -3,56 +3,115 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from kubexm.common.secrets import is_reference
 from kubexm.spec.fields import Finding
 from kubexm.spec.source import DataPath
 
-_WORDS = r"(?:password|passwd|passphrase|token|secret|api-?key|private-?key|credentials?)"
+_WORDS = (
+    r"(?:password|passwd|passphrase|token|secret|api-?key|private-?key|credentials?"
+    r"|secret-?access-?key)"
+)
 _KEY = re.compile(rf"(?:.*[-_.])?{_WORDS}s?")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _ARGUMENT = re.compile(rf"--?(?:[a-z0-9-]+-)?{_WORDS}=(?!\$\{{)\S+", re.IGNORECASE)
+_FLAG = re.compile(
+    r"--?(?:[a-z0-9-]+-)?(?:password|passwd|passphrase|token|api-?key)", re.IGNORECASE
+)
+_HEADER = re.compile(r"authorization:\s*(?:bearer|basic|token)\s+(?![$%<{*])\S{6,}", re.IGNORECASE)
 _IN_URL = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s:@]+:(?!\$\{)[^/\s@]+@", re.IGNORECASE)
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----")
+_SETTING = re.compile(
+    r"^[ \t]*(?:-[ \t]+)?(?:export[ \t]+)?[\"']?(?P<key>[A-Za-z][A-Za-z0-9_.-]*)[\"']?[ \t]*[:=]"
+    r"[ \t]*(?P<quote>[\"']?)(?P<value>[^\s\"',;]+)(?P=quote),?[ \t]*(?:[#;].*)?$",
+    re.MULTILINE,
+)
+_SETTINGS = ("content", "text", "line", "stdin")
+"""The parameters whose text may be a file of settings."""
+_NO_SECRET = re.compile(
+    r"[$%<{\[|>&*~./].*|\d{1,4}|yes|no|on|off|true|false|none|null|files|compat|sss|required"
+    r"|optional|prompt|ask|.*(?:\$\{|\{\{|://).*",
+    re.IGNORECASE,
+)
+"""Variables, placeholders, paths and words that stand where a secret could."""
+_BY_COMMAND = "give it by `secretEnv` or `secretStdin`, as `env://NAME` or `file:///PATH`"
+_BY_TEMPLATE = (
+    "use `secret-template`: `{{ NAME }}` in its text, and `NAME: env://NAME` under its `secrets`"
+)
 
 
 def findings(data: Any, path: DataPath = ()) -> Iterator[Finding]:
     """Every text that looks like a secret, by its key or by itself."""
     if isinstance(data, Mapping):
         for key, value in data.items():
-            if _names_a_secret(str(key)):
+            if names_a_secret(str(key)):
                 yield from _written_out(value, str(key), (*path, key))
             else:
                 yield from findings(value, (*path, key))
     elif isinstance(data, list | tuple):
+        yield from _after_flags(data, path)
         for number, value in enumerate(data):
             yield from findings(value, (*path, number))
     elif isinstance(data, str):
         yield from _looks_secret(data, path)
 
 
-def _names_a_secret(key: str) -> bool:
-    return _KEY.fullmatch(_CAMEL.sub("-", key).lower()) is not None
+def names_a_secret(key: str) -> bool:
+    """Whether a value under this key is a secret."""
+    return _KEY.fullmatch(_CAMEL.sub("-", key).lower().replace("_", "-")) is not None
 
 
 def _written_out(value: Any, key: str, path: DataPath) -> Iterator[Finding]:
     if isinstance(value, str) and value and not is_reference(value) and "${" not in value:
-        variable = re.sub(r"[^A-Z0-9]+", "_", _CAMEL.sub("_", key).upper())
-        hint = f"write `env://{variable}` or `file:///PATH` in its place"
-        yield Finding(path, "a secret written out", hint)
+        yield Finding(path, "a secret written out", _instead(key, path))
     elif isinstance(value, Mapping | list | tuple):
         parts = value.items() if isinstance(value, Mapping) else enumerate(value)
         for inner, part in parts:
             yield from _written_out(part, key, (*path, inner))
 
 
+def _instead(key: str, path: DataPath) -> str:
+    variable = re.sub(r"[^A-Z0-9]+", "_", _CAMEL.sub("_", key).upper())
+    around = path[-2] if len(path) > 1 else ""
+    if around == "env":
+        return f"write `secretEnv: {{{key}: env://{variable}}}` in place of it under `env`"
+    if around == "data":
+        return f"use `secret-template`, with `secrets: {{{key}: env://{variable}}}`"
+    return f"write `env://{variable}` or `file:///PATH` in its place"
+
+
+def _after_flags(entries: Sequence[Any], path: DataPath) -> Iterator[Finding]:
+    """Arguments that follow a flag such as `--password`."""
+    for number, (flag, value) in enumerate(pairwise(entries), 1):
+        if not isinstance(flag, str) or not isinstance(value, str) or not _FLAG.fullmatch(flag):
+            continue
+        if value and not value.startswith("-") and not _NO_SECRET.fullmatch(value):
+            yield Finding((*path, number), "a secret written out in an argument", _BY_COMMAND)
+
+
 def _looks_secret(text: str, path: DataPath) -> Iterator[Finding]:
-    if _PRIVATE_KEY.search(text):
-        yield Finding(path, "a private key written out", "write `file:///PATH` of it in its place")
-    elif _ARGUMENT.search(text):
-        hint = "give it by `secretEnv` or `secretStdin`, as `env://NAME` or `file:///PATH`"
-        yield Finding(path, "a secret written out in an argument", hint)
-    elif _IN_URL.search(text):
-        yield Finding(path, "a password written out in an address", "leave it out of the address")
+    if found := _PRIVATE_KEY.search(text):
+        hint = "write `file:///PATH` of it in its place"
+        yield Finding(path, "a private key written out", hint, excerpt=found[0])
+    elif found := _ARGUMENT.search(text):
+        yield Finding(path, "a secret written out in an argument", _BY_COMMAND, excerpt=found[0])
+    elif found := _HEADER.search(text):
+        hint = _BY_TEMPLATE if path[-1:] == ("content",) else _BY_COMMAND
+        yield Finding(path, "a secret written out in a header", hint, excerpt=found[0])
+    elif found := _IN_URL.search(text):
+        hint = "leave it out of the address"
+        yield Finding(path, "a password written out in an address", hint, excerpt=found[0])
+    elif path and (path[-1] in _SETTINGS or isinstance(path[-1], int)):
+        yield from _settings(text, path)
+
+
+def _settings(text: str, path: DataPath) -> Iterator[Finding]:
+    """Lines such as `db_password = hunter2`."""
+    for found in _SETTING.finditer(text):
+        if names_a_secret(found["key"]) and not _NO_SECRET.fullmatch(found["value"]):
+            message = f"a secret written out as `{found['key']}`"
+            hint = _BY_TEMPLATE if path[-1] in ("content", "text", "line") else _BY_COMMAND
+            yield Finding(path, message, hint, excerpt=found[0].strip())

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kubexm.errors import StepFailed
+from kubexm.errors import InvalidInput, StepFailed
 from kubexm.plan import ExecutionNode
 from kubexm.runtime.contexts import UnitView
-from kubexm.spec import references
+from kubexm.spec import parameters, references
 from kubexm.spec.expressions import BadExpression, Expression, compile_expression
+from kubexm.spec.fields import Finding, written_path
 from kubexm.spec.references import BadReference
 from kubexm.step import registry
 from kubexm.step.contract import Step
@@ -45,7 +46,7 @@ class LoadedNode:
             )
         except BadReference as error:
             raise StepFailed(f"a parameter can't be resolved: {error}", hint=error.hint) from error
-        return registry.load(self._kind, params)
+        return _loaded(self._kind, parameters.as_taken(self._kind, self._params, params))
 
     def wanted(self, view: UnitView) -> bool:
         """Whether the node's `when` holds for this unit."""
@@ -69,6 +70,24 @@ class Loader:
         if known is None or known[0] is not node:
             known = self._loaded[node.id] = (node, LoadedNode(node))
         return known[1]
+
+
+def _loaded(kind: str, fields: Mapping[str, Any]) -> Step:
+    try:
+        return registry.load(kind, fields)
+    except InvalidInput as error:
+        found = list(parameters.refusals(kind, fields))
+        raise StepFailed(
+            "; ".join(map(_said, found)) or error.message,
+            hint="; ".join(dict.fromkeys(finding.hint for finding in found)) or error.hint,
+        ) from error
+
+
+def _said(finding: Finding) -> str:
+    """What is wrong with a parameter, beginning with its name."""
+    if not finding.path or finding.message.startswith("`"):
+        return finding.message
+    return f"`{written_path(finding.path)}`: {finding.message}"
 
 
 def _condition(node: ExecutionNode) -> Expression | None:

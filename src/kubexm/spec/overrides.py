@@ -42,10 +42,13 @@ def _override(text: str) -> Override:
 def _value(text: str, name: str) -> Any:
     if text[:1] in tuple("[{\"'"):
         try:
-            return source.parse(text, f"--set {name}").data
+            document = source.parse(text, f"--set {name}")
         except InvalidPipeline as error:
             reason = error.problems[0].message if error.problems else error.message
             raise InvalidInput(f"`--set {name}`: {reason}", hint="check the brackets") from error
+        for note in document.notes:
+            raise InvalidInput(f"`--set {name}`: {note.message}", hint=note.hint)
+        return document.data
     try:
         return scalars.resolve(text) if text else ""
     except scalars.Ambiguous:

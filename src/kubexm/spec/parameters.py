@@ -34,6 +34,8 @@ class Parameter:
     required: bool
 
 
+_WANT = re.compile(r", want (.+)$")
+_NEEDS = re.compile(r"`(\w+)` needs (?:an? )?`([^`]+)`")
 _SUBJECT = re.compile(r"`(\w+)[^`]*` ")
 _SOURCE = Parameter(SOURCE, shapes.shape(str), None, required=False)
 
@@ -66,6 +68,23 @@ def as_fields(kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters of a file under the names that the class has for them."""
     known = parameters_of(kind)
     return {known[name].field: value for name, value in params.items()}
+
+
+def as_taken(kind: str, written: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields whose references were resolved, with a number as text where text is taken."""
+    shaped = _shapes(kind)
+    return {
+        name: shapes.as_text(written[name], value, shaped[name]) if name in shaped else value
+        for name, value in fields.items()
+    }
+
+
+@functools.lru_cache(maxsize=256)
+def _shapes(kind: str) -> Mapping[str, types.Type]:
+    """The shapes of parameters by the names that files and classes have for them."""
+    known = parameters_of(kind)
+    written = {name: parameter.shape for name, parameter in known.items()}
+    return written | {parameter.field: parameter.shape for parameter in known.values()}
 
 
 def sketch(cls: type[Step], fields: Mapping[str, Any]) -> Step:
@@ -111,8 +130,17 @@ def refusals(kind: str, fields: Mapping[str, Any]) -> Iterator[Finding]:
     except KubexmError as error:
         # The cause is what the class said; around it is what kind of step it was.
         message = as_written(kind, str(error.__cause__ or error.message))
-        hint = error.hint or f"see what `{kind}` takes in the steps reference"
+        hint = as_written(kind, error.hint) or _remedy(message)
         yield Finding(_about(message, known), message, hint)
+
+
+def _remedy(message: str) -> str:
+    """What to do about a message of a class that does not say it by itself."""
+    if wanted := _WANT.search(message):
+        return f"make it {wanted[1]}"
+    if needs := _NEEDS.match(message):
+        return f"add `{needs[2]}`, or leave `{needs[1]}` out"
+    return "change it, or leave it out"
 
 
 def _about(message: str, known: Mapping[str, Parameter]) -> tuple[str, ...]:
@@ -152,7 +180,7 @@ def _missing(params: Mapping[str, Any], known: Mapping[str, Parameter]) -> Itera
 def _bad_references(params: Mapping[str, Any]) -> Iterator[Finding]:
     for path, reference in references.scan(params):
         if isinstance(reference, references.BadReference):
-            yield Finding(path, str(reference), reference.hint, reference.at_key)
+            yield Finding(path, str(reference), reference.hint, reference.at_key, reference.excerpt)
 
 
 def _opened(value: Any) -> Any:

@@ -58,10 +58,10 @@ def checked(document: Document, *, allow_literal_secrets: bool = False) -> Pipel
         spec = PipelineSpec.model_validate(document.data)
     except ValidationError as error:
         found.extend(problems.of_validation(error, document.data))
-    if spec is None or found:
+    if spec is None or found or document.notes:
         raise InvalidPipeline(
             f"`{document.file}` is not a valid pipeline",
             problems=problems.placed(found, document),
-            hint="correct the places named above; nothing was changed",
+            hint=source.CORRECT,
         )
     return Pipeline(spec, document)

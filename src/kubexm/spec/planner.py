@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import msgspec
@@ -46,8 +46,9 @@ from kubexm.spec.overrides import Override
 from kubexm.spec.pipeline import Pipeline
 from kubexm.spec.references import Reference
 from kubexm.spec.settings import Settings, constraints
-from kubexm.spec.source import DataPath
+from kubexm.spec.source import CORRECT, DataPath
 from kubexm.spec.steps import PlannedStep, StepPlanner
+from kubexm.step.parameters import SECRETS
 
 _MOMENTS: tuple[tuple[str, Moment], ...] = (
     ("pre", "pre"),
@@ -67,6 +68,8 @@ class PlannedPipeline:
     world: WorldSettings
     """How simulated hosts behave."""
     warnings: tuple[Problem, ...] = ()
+    places: Mapping[str, str] = field(default_factory=dict)
+    """Where the nodes that ask for secrets or for a person are written."""
 
 
 def plan(pipeline: Pipeline, overrides: Sequence[Override] = ()) -> PlannedPipeline:
@@ -121,12 +124,22 @@ class _Planner:
             tuple(self._inventory.hosts.values()),
             msgspec.convert(body.simulate, WorldSettings),
             tuple(self._said(graph)),
+            self._places(graph),
         )
+
+    def _places(self, graph: ExecutionGraph) -> dict[str, str]:
+        undone = (node for item in graph.compensations for node in item.nodes)
+        return {
+            node.id: str(self._document.at(self._origin[id(node.step)]))
+            for node in (*graph, *undone)
+            if node.step.kind == "pause" or node.step.kind in SECRETS
+        }
 
     def _refuse(self, findings: Sequence[Finding], more: Iterable[Problem]) -> None:
         found = [*more, *problems.placed(findings, self._document)]
         if found:
-            raise InvalidPipeline(f"`{self._document.file}` can't be planned", problems=found)
+            file = self._document.file
+            raise InvalidPipeline(f"`{file}` can't be planned", problems=found, hint=CORRECT)
 
     def _unknown_overrides(self) -> Iterator[Problem]:
         written = [self._body.vars, *(host.vars for host in self._body.hosts)]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from types import NoneType
-from typing import Any, get_args
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -14,9 +14,9 @@ from pydantic_core import ErrorDetails
 from kubexm.common.marks import SourceMark
 from kubexm.common.nearest import did_you_mean, nearest
 from kubexm.errors import Problem
-from kubexm.spec.fields import Finding, shown
+from kubexm.spec.fields import Finding, shown, written_path
 from kubexm.spec.model import KIND_KEY, PARAMS_KEY, Model, PipelineSpec, StepFields, kind_key
-from kubexm.spec.source import DataPath, Document
+from kubexm.spec.source import DataPath, Document, Note
 from kubexm.step import registry
 
 _WANTED = {
@@ -37,20 +37,20 @@ _BOUNDS = {
 _QUOTED = re.compile(r"'([^']*)'")
 
 
-def written_path(path: Sequence[str | int]) -> str:
-    """A path as people write it: `spec.modules[0].name`."""
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
-    return text.removeprefix(".")
-
-
 def placed(findings: Iterable[Finding], document: Document) -> list[Problem]:
     """Findings with their places, each once, in the order of the file."""
     marked = {(_mark(finding, document), finding) for finding in findings}
-    ordered = sorted(marked, key=lambda pair: (pair[0].line, pair[0].column, pair[1].message))
-    return [
-        Problem(_with_path(finding.path, finding.message), str(mark), finding.hint or _SEE)
-        for mark, finding in ordered
-    ]
+    noted = {note.mark for note in document.notes}
+    notes = {
+        Note(mark, _with_path(finding.path, finding.message), finding.hint or _SEE)
+        for mark, finding in marked
+        if mark not in noted
+    }
+    ordered = sorted(
+        {*notes, *document.notes},
+        key=lambda note: (note.mark.line, note.mark.column, note.message),
+    )
+    return [note.problem for note in ordered]
 
 
 def of_validation(error: ValidationError, data: Any) -> list[Finding]:
@@ -76,7 +76,9 @@ def _follows(item: ErrorDetails, misspelt: set[DataPath]) -> bool:
 
 
 def _mark(finding: Finding, document: Document) -> SourceMark:
-    return document.key_at(finding.path) if finding.at_key else document.at(finding.path)
+    if finding.at_key:
+        return document.key_at(finding.path)
+    return document.within(finding.path, finding.excerpt)
 
 
 def _with_path(path: DataPath, message: str) -> str:
@@ -102,7 +104,10 @@ def _finding(item: ErrorDetails, data: Any) -> Finding:
 def _missing(path: DataPath) -> Finding:
     if path[-1] == KIND_KEY:
         return Finding(path[:-1], "no kind of step", did_you_mean("", registry.kinds()))
-    return Finding(path[:-1], f"`{path[-1]}` is missing", f"add `{path[-1]}: …`")
+    field = next(f for f in _model_at(path[:-1]).model_fields.values() if f.alias == path[-1])
+    words = get_args(field.annotation)
+    value = words[0] if get_origin(field.annotation) is Literal else "…"
+    return Finding(path[:-1], f"`{path[-1]}` is missing", f"add `{path[-1]}: {value}`")
 
 
 def _unknown_key(path: DataPath, data: Any) -> Finding:
@@ -125,21 +130,21 @@ def _found_and_wanted(item: ErrorDetails, value: Any, context: dict[str, Any]) -
         return _not_one_of(value, _QUOTED.findall(context["expected"]))
     if kind in _BOUNDS:
         key, words, hint = _BOUNDS[kind]
-        return f"found {shown(value)}, wanted {words} {context[key]}", hint
+        return f"found {shown(value)}, want {words} {context[key]}", hint
     if kind in ("too_short", "string_too_short"):
         return (
             f"found an empty {'list' if kind == 'too_short' else 'text'}",
             "fill it or leave it out",
         )
     wanted, hint = _WANTED.get(kind, (item["msg"].lower(), _SEE))
-    return f"found {shown(value)}, wanted {wanted}", hint
+    return f"found {shown(value)}, want {wanted}", hint
 
 
 def _not_one_of(value: Any, words: list[str]) -> tuple[str, str]:
     wanted = " or ".join(f"`{word}`" for word in words)
     match = nearest(value, words) if isinstance(value, str) else None
     hint = f"did you mean `{match}`?" if match else f"write {wanted}"
-    return f"found {shown(value)}, wanted {wanted}", hint
+    return f"found {shown(value)}, want {wanted}", hint
 
 
 def _kind_at(path: DataPath, data: Any) -> str:

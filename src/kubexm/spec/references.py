@@ -28,10 +28,14 @@ _ROOT = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 class BadReference(ValueError):
     """A reference that can't be read, or that names nothing; `hint` says what to do."""
 
-    def __init__(self, message: str, hint: str = "", *, at_key: bool = False) -> None:
+    def __init__(
+        self, message: str, hint: str = "", *, at_key: bool = False, excerpt: str = ""
+    ) -> None:
         super().__init__(message)
         self.hint = hint
         self.at_key = at_key
+        self.excerpt = excerpt
+        """How it is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,11 @@ class Reference:
 
     def __str__(self) -> str:
         return ".".join((self.root, *self.path))
+
+    @property
+    def written_out(self) -> str:
+        """How it is usually written."""
+        return f"${{{self}}}"
 
 
 Parts = tuple[str | Reference, ...]
@@ -79,23 +88,24 @@ def _add_text(parts: list[str | Reference], text: str) -> None:
 def _reference(inner: str | None) -> Reference:
     literal = "write `$${` for a literal `${`"
     if inner is None:
-        raise BadReference("`${` without its `}`", literal)
+        raise BadReference("`${` without its `}`", literal, excerpt="${")
+    text = f"${{{inner}}}"
     root = _ROOT.match(inner)
     if root is None or root[0] not in ROOTS:
         hint = did_you_mean(root[0] if root else inner, ROOTS)
-        raise BadReference(f"`${{{inner}}}` is no reference: unknown root", f"{hint}; {literal}")
+        message = f"`{text}` is no reference: unknown root"
+        raise BadReference(message, f"{hint}; {literal}", excerpt=text)
     path, position = [], root.end()
     while position < len(inner):
         segment = _SEGMENT.match(inner, position)
         if segment is None:
-            raise BadReference(
-                f"`${{{inner}}}` is no reference",
-                "write names with dots, such as `${vars.app.port}`",
-            )
+            hint = "write names with dots, such as `${vars.app.port}`"
+            raise BadReference(f"`{text}` is no reference", hint, excerpt=text)
         path.append(segment[1] or segment[2])
         position = segment.end()
     if not path and root[0] != "item":
-        raise BadReference(f"`${{{inner}}}` names no {root[0]}", f"write `${{{inner}.NAME}}`")
+        hint = f"write `${{{inner}.NAME}}`"
+        raise BadReference(f"`{text}` names no {root[0]}", hint, excerpt=text)
     return Reference(root[0], tuple(path))
 
 

@@ -51,7 +51,7 @@ def _number(word: str) -> Scalar:
     if _LEADING_ZERO.fullmatch(word):
         raise Ambiguous(
             f"`{_short(word)}` is a number with a leading zero, which YAML reads as decimal",
-            f'write "{_short(word)}" for text, or `0o…` for an octal number',
+            f'write "{_short(word)}", in quotes',
         )
     if _INTEGER.fullmatch(word):
         return _bounded(word, int(word) if len(word) < 25 else None)

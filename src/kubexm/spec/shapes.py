@@ -10,6 +10,7 @@ import msgspec
 from msgspec import inspect as types
 
 from kubexm.common.nearest import did_you_mean, nearest
+from kubexm.spec import references
 from kubexm.spec.fields import Finding, shown
 from kubexm.spec.source import DataPath
 
@@ -57,6 +58,34 @@ def mismatches(value: Any, kind: types.Type, path: DataPath = ()) -> Iterator[Fi
         return
     found = [list(_inside(value, choice, path)) for choice in fitting]
     yield from min(found, key=len)
+
+
+def as_text(written: Any, value: Any, kind: types.Type) -> Any:
+    """The value, with the numbers that references came to as text where only text is taken."""
+    if isinstance(written, str):
+        return references.written(value) if _is_missing_text(value, kind) else value
+    inner = _parts(kind)
+    if isinstance(written, Mapping) and isinstance(value, Mapping):
+        return {key: as_text(written[key], part, inner(key)) for key, part in value.items()}
+    if isinstance(written, list | tuple) and isinstance(value, list | tuple):
+        pairs = enumerate(zip(written, value, strict=True))
+        return [as_text(old, new, inner(number)) for number, (old, new) in pairs]
+    return value
+
+
+def _is_missing_text(value: Any, kind: types.Type) -> bool:
+    is_text = any(isinstance(choice, types.StrType) for choice in alternatives(kind))
+    return is_text and isinstance(value, bool | int | float) and any(mismatches(value, kind))
+
+
+def _parts(kind: types.Type) -> Callable[[str | int], types.Type]:
+    """The shape of what lies under a key or number of a value of this shape."""
+    for choice in alternatives(kind):
+        if isinstance(choice, types.DictType):
+            return lambda key: choice.value_type
+        if isinstance(choice, types.ListType | types.VarTupleType):
+            return lambda number: choice.item_type
+    return lambda key: types.AnyType()
 
 
 def _may_be(value: Any, kind: types.Type) -> bool:
@@ -123,7 +152,7 @@ def _list(value: Sequence[Any], kind: _Lists, path: DataPath) -> Iterator[Findin
     if not isinstance(kind, types.TupleType):
         inners: Sequence[types.Type] = [kind.item_type] * len(value)
     elif len(value) != len(inners := kind.item_types):
-        message = f"found {len(value)} entries, wanted {len(inners)}"
+        message = f"found {len(value)} entries, want {len(inners)}"
         yield Finding(path, message, f"write {len(inners)} entries")
     for number, (part, inner) in enumerate(zip(value, inners, strict=False)):
         yield from mismatches(part, inner, (*path, number))
@@ -133,16 +162,16 @@ def _bounds(
     value: float, kind: types.IntType | types.FloatType, path: DataPath
 ) -> Iterator[Finding]:
     if kind.ge is not None and value < kind.ge:
-        yield Finding(path, f"found {shown(value)}, wanted at least {kind.ge}", "raise it")
+        yield Finding(path, f"found {shown(value)}, want at least {kind.ge}", "raise it")
     if kind.le is not None and value > kind.le:
-        yield Finding(path, f"found {shown(value)}, wanted at most {kind.le}", "lower it")
+        yield Finding(path, f"found {shown(value)}, want at most {kind.le}", "lower it")
 
 
 def _no_such_word(value: str, known: Sequence[str], path: DataPath) -> Finding:
     wanted = " or ".join(f"`{word}`" for word in known)
     match = nearest(value, known)
     hint = f"did you mean `{match}`?" if match else f"write {wanted}"
-    return Finding(path, f"found {shown(value)}, wanted {wanted}", hint)
+    return Finding(path, f"found {shown(value)}, want {wanted}", hint)
 
 
 def _unlike(value: Any, kind: types.Type, path: DataPath) -> Finding:
@@ -154,7 +183,7 @@ def _unlike(value: Any, kind: types.Type, path: DataPath) -> Finding:
         (hint for shape, hint in _REMEDIES for choice in choices if isinstance(choice, shape)),
         "write `key: value` pairs",
     )
-    return Finding(path, f"found {shown(value)}, wanted {described(kind)}", hint)
+    return Finding(path, f"found {shown(value)}, want {described(kind)}", hint)
 
 
 def _no_such_tag(

@@ -23,6 +23,7 @@ from kubexm.spec import scalars
 MAX_BYTES = 8 * 1024 * 1024
 MAX_DEPTH = 48
 MAX_NODES = 1_000_000
+CORRECT = "correct the places named above; nothing was changed"
 _NO_FILE = "<data>"
 DataPath = tuple[str | int, ...]
 
@@ -54,6 +55,21 @@ class Spot:
     column: int
     keys: dict[str, tuple[int, int]] = field(default_factory=dict)
     parts: dict[str | int, Spot] = field(default_factory=dict)
+    block: bool = False
+    """Whether it is a text whose lines stand below, after `|` or `>`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something wrong with the form of a file at a place."""
+
+    mark: SourceMark
+    message: str
+    hint: str
+
+    @property
+    def problem(self) -> Problem:
+        return Problem(self.message, str(self.mark), self.hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +81,30 @@ class Document:
     spot: Spot
     directory: Path | None = None
     """What relative paths in the file start from; None if it did not come from a disk."""
+    lines: Sequence[str] = ()
+    notes: tuple[Note, ...] = ()
+    """What is wrong with its form, and can be passed over to see what else is."""
 
     def at(self, path: Sequence[str | int]) -> SourceMark:
         """Where the value at this path is written, or the nearest thing around it."""
+        spot = self._spot(path)
+        return SourceMark(self.file, spot.line, spot.column)
+
+    def _spot(self, path: Sequence[str | int]) -> Spot:
         spot = self.spot
         for step in path:
             if (part := spot.parts.get(step)) is None:
                 break
             spot = part
+        return spot
+
+    def within(self, path: Sequence[str | int], excerpt: str) -> SourceMark:
+        """Where a part of the text at this path is written: its own line in a block of lines."""
+        spot = self._spot(path)
+        if excerpt and spot.block:
+            for number, line in enumerate(self.lines[spot.line :], spot.line + 1):
+                if (column := line.find(excerpt)) >= 0:
+                    return SourceMark(self.file, number, column + 1)
         return SourceMark(self.file, spot.line, spot.column)
 
     def key_at(self, path: Sequence[str | int]) -> SourceMark:
@@ -100,7 +132,7 @@ def read(path: Path) -> Document:
 
 
 def parse(text: str | bytes, file: str = "<text>", directory: Path | None = None) -> Document:
-    """The document in a text; every problem of its form at once, as far as it can be read."""
+    """The document in a text; what can be passed over of its form is noted in it."""
     if len(text) > MAX_BYTES:
         raise _refused(file, f"longer than {MAX_BYTES // 2**20} MiB", 1, 1, "split the pipeline")
     decoded = _printable(_decoded(text, file), file)
@@ -110,7 +142,7 @@ def parse(text: str | bytes, file: str = "<text>", directory: Path | None = None
     for event in _events(decoded, file):
         builder.take(event)
     data, spot = builder.finished()
-    return Document(file, data, spot, directory)
+    return Document(file, data, spot, directory, decoded.split("\n"), tuple(builder.notes))
 
 
 def from_data(data: Any) -> Document:
@@ -191,7 +223,7 @@ def _syntax_error(error: yaml.MarkedYAMLError, file: str) -> InvalidPipeline:
 
 def _refused(file: str, message: str, line: int, column: int, hint: str) -> InvalidPipeline:
     problem = Problem(message, str(SourceMark(file, line, column)), hint)
-    return InvalidPipeline(f"`{file}` can't be read", problems=[problem])
+    return InvalidPipeline(f"`{file}` can't be read", problems=[problem], hint=CORRECT)
 
 
 @dataclass(slots=True)
@@ -224,7 +256,7 @@ class _Builder:
         self._frames: list[_Frame] = []
         self._anchors: dict[str, _Part | None] = {}
         self._documents: list[tuple[Any, Spot]] = []
-        self._problems: list[Problem] = []
+        self.notes: list[Note] = []
         self._nodes = 0
 
     def take(self, event: yaml.Event) -> None:
@@ -243,9 +275,7 @@ class _Builder:
                 raise self._fatal("a second document", line, column, "keep one document per file")
 
     def finished(self) -> tuple[Any, Spot]:
-        """The data and its places, if nothing was wrong with the form."""
-        if self._problems:
-            raise InvalidPipeline(f"`{self._file}` can't be read", problems=self._problems)
+        """The data and its places."""
         if not self._documents:
             hint = "a pipeline starts with `apiVersion: kubexm.io/v1alpha1`"
             raise self._fatal("the file is empty", 1, 1, hint)
@@ -264,7 +294,8 @@ class _Builder:
                 value = scalars.resolve(event.value)
             except scalars.Ambiguous as error:
                 self._note(str(error), line, column, error.hint)
-        self._put(_Part(value, Spot(line, column)), event.anchor)
+        block = event.style in ("|", ">")
+        self._put(_Part(value, Spot(line, column, block=block)), event.anchor)
 
     def _open(self, event: yaml.CollectionStartEvent, line: int, column: int) -> None:
         self._untagged(event.tag, line, column)
@@ -342,8 +373,9 @@ class _Builder:
 
     def _note(self, message: str, line: int, column: int, hint: str) -> None:
         place = SourceMark(self._file, line, column)
-        self._problems.append(Problem(message, str(place), hint))
+        self.notes.append(Note(place, message, hint))
 
     def _fatal(self, message: str, line: int, column: int, hint: str) -> InvalidPipeline:
         self._note(message, line, column, hint)
-        return InvalidPipeline(f"`{self._file}` can't be read", problems=self._problems)
+        problems = [note.problem for note in self.notes]
+        return InvalidPipeline(f"`{self._file}` can't be read", problems=problems, hint=CORRECT)

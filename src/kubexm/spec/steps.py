@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from kubexm.plan import Key, StepSpec
-from kubexm.spec import conditions, expressions, parameters, references, templating
+from kubexm.spec import conditions, expressions, parameters, references, secrets, templating
 from kubexm.spec.expressions import BadExpression, Expression
 from kubexm.spec.fields import Finding, shown
 from kubexm.spec.files import SOURCE, BadFile, ExternalFiles
@@ -85,11 +85,14 @@ class StepPlanner:
                 place = conditions.place(step.kind, path)
                 self.findings.append(Finding(place, str(error), error.hint))
                 continue
-            missing = list(_missing_items(params, (*path, step.kind), item))
+            inside = (*path, step.kind)
+            missing = list(_missing_items(params, inside, item))
             self.findings.extend(missing)
             if missing:
                 continue
-            own = references.with_item(params, item)
+            own = parameters.as_taken(step.kind, params, references.with_item(params, item))
+            brought = secrets.misplaced(step.kind, own)
+            self.findings.extend(finding.under(*inside) for finding in brought)
             yield from self._one(step, path, f"{step.name}[{label}]", own, condition)
 
     def _items(self, step: StepFields, path: DataPath) -> list[Any]:
@@ -103,11 +106,11 @@ class StepPlanner:
             self.findings.append(Finding(place, str(error), error.hint))
             return []
         if not isinstance(items, list):
-            message = f"found {shown(items)}, wanted a list"
+            message = f"found {shown(items)}, want a list"
             self.findings.append(Finding(place, message, "name a variable that holds a list"))
             return []
         if len(items) > MAX_ENTRIES:
-            message = f"a list of {len(items)} entries, wanted at most {MAX_ENTRIES}"
+            message = f"a list of {len(items)} entries, want at most {MAX_ENTRIES}"
             self.findings.append(Finding(place, message, "go over them inside of one command"))
             return []
         return items
@@ -211,8 +214,11 @@ def _wrong_on(step: PlannedStep, host: InventoryHost, *, tried: bool) -> Iterato
         guarded = frozenset(step.condition.references) - frozenset(step.condition.certain)
     missing = list(_missing(step.named, scope, guarded))
     yield from missing
-    if not missing and tried and step.is_early:
-        inside = (*step.path, step.spec.kind)
+    inside = (*step.path, step.spec.kind)
+    named = [(place[len(inside) :], reference) for place, reference in step.named]
+    brought = list(secrets.misplaced_by(step.spec.kind, named, scope))
+    yield from (finding.under(*inside) for finding in brought)
+    if not missing and not brought and tried and step.is_early:
         yield from (finding.under(*inside) for finding in _refusals(step.spec, scope))
 
 
@@ -240,7 +246,8 @@ def _missing(
         try:
             references.in_scope(reference, scope)
         except BadReference as error:
-            yield Finding(place, str(error), error.hint or _remedy(reference))
+            hint = error.hint or _remedy(reference)
+            yield Finding(place, str(error), hint, excerpt=reference.written_out)
 
 
 def _refusals(spec: StepSpec, scope: Mapping[str, Any]) -> Iterator[Finding]:
@@ -251,6 +258,7 @@ def _refusals(spec: StepSpec, scope: Mapping[str, Any]) -> Iterator[Finding]:
     except BadReference:
         # A variable that the condition asks for: whether it is needed shows only on the host.
         return
+    fields = parameters.as_taken(spec.kind, spec.params, fields)
     found = list(parameters.refusals(spec.kind, fields))
     yield from found or templating.findings(spec.kind, fields)
 
@@ -261,7 +269,7 @@ def _missing_items(params: Any, path: DataPath, item: Any) -> Iterator[Finding]:
             if reference.root == "item":
                 references.look_up(reference, item)
         except BadReference as error:
-            yield Finding(place, str(error), error.hint)
+            yield Finding(place, str(error), error.hint, excerpt=reference.written_out)
 
 
 def _remedy(reference: Reference) -> str:

@@ -9,20 +9,39 @@ from collections.abc import Iterable, Sequence
 from kubexm.common.secrets import SCHEMES, is_reference
 
 Mode = str | int | None
+_OCTAL = re.compile("0?[0-7]{3,4}")
+SECRETS = {
+    "command": ("secret_env", "secret_stdin"),
+    "secret-file": ("content",),
+    "secret-template": ("secrets",),
+}
+"""The fields of each kind of step whose texts are references to secrets; no other resolves one."""
+
+
+class BadParameter(ValueError):
+    """A parameter that a step can't take; `hint` says what to write."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 def require_absolute(**paths: str | None) -> None:
     """Each path begins at the root and names something there."""
     for name, path in paths.items():
         if path is not None and (not path.startswith("/") or not path.strip("/")):
-            raise ValueError(f"`{name}` is `{path}`, want an absolute path below `/`")
+            hint = "begin it with `/`: nothing says what it would be relative to"
+            raise BadParameter(f"`{name}` is `{path}`, want an absolute path below `/`", hint)
 
 
 def require_argv(**commands: Sequence[str]) -> None:
     """Each command has a program."""
     for name, argv in commands.items():
         if not argv or not argv[0]:
-            raise ValueError(f"`{name}` is empty, want a program and its arguments as a list")
+            raise BadParameter(
+                f"`{name}` is empty, want a program and its arguments as a list",
+                f"write `{name}: [PROGRAM, ARGUMENT]`",
+            )
 
 
 def require_one(**choices: object) -> None:
@@ -30,22 +49,39 @@ def require_one(**choices: object) -> None:
     given = [name for name, value in choices.items() if value is not None]
     if len(given) != 1:
         found = " and ".join(f"`{name}`" for name in given) or "none"
-        raise ValueError(f"give one of {_listed(choices)}; found {found}")
+        hint = "keep one of them" if given else "add one of them"
+        raise BadParameter(f"give one of {_listed(choices)}; found {found}", hint)
 
 
 def require_at_most_one(**choices: object) -> None:
     """No two of them are given."""
     given = [name for name, value in choices.items() if value is not None]
     if len(given) > 1:
-        raise ValueError(f"give only one of {_listed(given)}")
+        raise BadParameter(f"give only one of {_listed(given)}", "keep one of them")
 
 
 def require_mode(mode: Mode) -> None:
     """A mode is octal digits as text: a bare 644 is a number, and another one than 0644."""
     if isinstance(mode, int):
-        raise ValueError(f'`mode` is the number {mode}, want text in quotes such as "0644"')
-    if mode is not None and not re.fullmatch("0?[0-7]{3,4}", mode):
-        raise ValueError(f'`mode` is `{mode}`, want three or four octal digits such as "0644"')
+        message = f"`mode` is the number {mode}, want octal digits as text in quotes"
+        raise BadParameter(message, f'write `mode: "{_meant(mode)}"`')
+    if mode is not None and not _OCTAL.fullmatch(mode):
+        message = f"`mode` is `{mode}`, want three or four octal digits"
+        raise BadParameter(message, 'write such as `mode: "0644"`')
+
+
+def _meant(mode: int) -> str:
+    """The text for a number: 420 is what `0o644` comes to, 644 was to be octal as it stands."""
+    digits, octal = f"{mode:04}", f"{mode:04o}"
+    if not _OCTAL.fullmatch(digits) or (_is_usual(octal) and not _is_usual(digits)):
+        return octal if _OCTAL.fullmatch(octal) else "0644"
+    return digits
+
+
+def _is_usual(digits: str) -> bool:
+    """Whether the owner may do all that others may."""
+    owner, group, other = (int(digit) for digit in digits[-3:])
+    return (owner | group | other) == owner
 
 
 def mode_bits(mode: Mode) -> int | None:
@@ -59,7 +95,8 @@ def require_base64(**texts: str) -> None:
         try:
             b64decode(text, validate=True)
         except ValueError as error:
-            raise ValueError(f"`{name}` is not base64: {error}") from None
+            hint = "write what `base64 -w0 FILE` prints"
+            raise BadParameter(f"`{name}` is not base64: {error}", hint) from None
 
 
 def require_references(**references: str | None) -> None:
@@ -68,14 +105,16 @@ def require_references(**references: str | None) -> None:
         if text is not None and not is_reference(text):
             known = ", ".join(f"`{scheme}://…`" for scheme in SCHEMES)
             # What was given may be the secret itself: it is not repeated.
-            raise ValueError(f"`{name}` is no reference to a secret, want one of {known}")
+            hint = "write `env://NAME` of an environment variable, or `file:///PATH` of a file"
+            raise BadParameter(f"`{name}` is no reference to a secret, want one of {known}", hint)
 
 
 def require_names(names: Iterable[str], what: str) -> None:
     """Names that can't be taken for options."""
     for name in names:
         if not name or name.startswith("-") or any(letter.isspace() for letter in name):
-            raise ValueError(f"`{name}` is no name of a {what}")
+            message = f"`{name}` is no name of a {what}"
+            raise BadParameter(message, "leave out blanks, and dashes at the beginning")
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -63,7 +63,10 @@ def load(kind: str, params: Mapping[str, Any]) -> Step:
     try:
         return msgspec.convert(dict(params), cls, dec_hook=_decode)
     except (msgspec.ValidationError, TypeError, ValueError) as error:
-        raise InvalidInput(f"step `{kind}` can't take these parameters: {error}") from error
+        raise InvalidInput(
+            f"step `{kind}` can't take these parameters: {error}",
+            hint=getattr(error.__cause__, "hint", ""),
+        ) from error
 
 
 @functools.cache

@@ -1,0 +1,81 @@
+"""What looks like a secret is found, and what only looks a little like one is left alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubexm.spec import literals
+
+
+def said(data: Any) -> list[str]:
+    return [finding.message for finding in literals.findings(data)]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"argv": ["mysql", "--password", "hunter2"]},
+        {"argv": ["tool", "--api-key", "abc123"]},
+        {"argv": ["curl", "-H", "Authorization: Bearer abc123def"]},
+        {"content": "user=x\npassword=hunter2\n"},
+        {"content": "token: ghp_0123456789abcdef\n"},
+        {"content": "export AWS_SECRET_ACCESS_KEY=abc/123+x\n"},
+        {"content": '{\n  "apiKey": "abc123x",\n}'},
+        {"text": "[db]\n  password = 'hunter2'  # change it\n"},
+        {"line": "db_password = hunter2"},
+        {"stdin": "passphrase: hunter2"},
+        {"argv": ["env", "DB_PASSWORD=hunter2", "serve"]},
+        {"vars": {"AWS_SECRET_ACCESS_KEY": "abc"}},
+    ],
+)
+def test_a_secret_is_found(data: Any) -> None:
+    (message,) = said(data)
+
+    assert "written out" in message
+    assert "hunter2" not in message
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"argv": ["mysql", "--password", "${values.password}"]},
+        {"argv": ["tool", "--token", "--verbose"]},
+        {"argv": ["tool", "--token", "/etc/token"]},
+        {"argv": ["tool", "--password-file", "secrets"]},
+        {"argv": ["docker", "service", "create", "--secret", "site-key"]},
+        {"argv": ["curl", "-H", "Authorization: Bearer ${vars.x}"]},
+        {"content": "password: ${values.password}\n"},
+        {"content": "password = {{ password }}\n"},
+        {"content": "password = \n"},
+        {"content": "password: ask the administrator\n"},
+        {"content": "PasswordAuthentication no\n"},
+        {"content": "passwd:         files systemd\nshadow: files\npasswd: files\n"},
+        {"content": "# password = hunter2\n"},
+        {"content": "password-file: /etc/x\npassword_file=x\npassword = $PASSWORD\n"},
+        {"content": "%wheel ALL=(ALL) NOPASSWD: ALL\n"},
+        {"content": "imagePullSecrets:\n  - name: site\nsecretName: tls\ntoken = env://TOKEN\n"},
+        {"content": "password requisite pam_pwquality.so\ntokens = 3\n"},
+        {"message": "password: hunter2"},
+        {"stdout": "token: hunter2"},
+    ],
+)
+def test_what_is_none_is_left_alone(data: Any) -> None:
+    assert said(data) == []
+
+
+def test_the_remedy_fits_the_place() -> None:
+    data = {
+        "env": {"DB_PASSWORD": "x"},
+        "data": {"dbPassword": "x"},
+        "vars": {"dbPassword": "x"},
+        "line": "password=hunter2",
+    }
+
+    hints = [finding.hint for finding in literals.findings(data)]
+
+    assert "`secretEnv: {DB_PASSWORD: env://DB_PASSWORD}`" in hints[0]
+    assert "`secret-template`, with `secrets: {dbPassword: env://DB_PASSWORD}`" in hints[1]
+    assert hints[2] == "write `env://DB_PASSWORD` or `file:///PATH` in its place"
+    assert "use `secret-template`" in hints[3]
