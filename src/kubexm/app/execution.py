@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kubexm import engine, logger
+from kubexm.app.readiness import Readiness, Scopes
 from kubexm.common.counting import counted
 from kubexm.common.paths import Home
 from kubexm.common.roles import CONTROL_NODE
@@ -35,6 +36,7 @@ from kubexm.step.contract import Expander
 from kubexm.store import Lease, Store
 from kubexm.store.process import Process
 
+SHOWN_HOSTS = 20
 Show = Callable[[Subscription, ExecutionGraph], Awaitable[None]]
 """Follows the events of a run until they end."""
 
@@ -98,6 +100,7 @@ async def _execute(
     async with _runtime(job, front, home) as runtime:
         if job.require_all_hosts and runtime.unreachable:
             raise _not_all(runtime.unreachable)
+        readiness(job, front).require(_told(runtime))
         return await engine.execute(
             job.graph,
             runtime,
@@ -109,6 +112,21 @@ async def _execute(
             durations=job.durations,
             bus=bus,
         )
+
+
+def readiness(job: Job, front: Front, places: Mapping[str, str] | None = None) -> Readiness:
+    """What a job asks for beside its hosts, and who is there to answer."""
+    done = job.state.done
+    return Readiness(job.graph, front.confirm, job.options.dry_run, done, places or {})
+
+
+def _told(runtime: Runtime) -> Scopes:
+    """What is known of the hosts once they have answered."""
+    views = {name: runtime.view(name, {}) for name in runtime.facts()}
+    return {
+        name: {"vars": view.vars, "host": view.host, "facts": view.facts}
+        for name, view in views.items()
+    }
 
 
 @asynccontextmanager
@@ -168,9 +186,9 @@ def learned(result: GraphExecutionResult) -> dict[str, float]:
 
 def refuse_what_has_no_connector(graph: ExecutionGraph, hosts: Sequence[InventoryHost]) -> None:
     """Say it before there is a run that could never go on."""
-    for host in _needed(graph, hosts):
-        if host.connection != "local":
-            raise _no_connector(host)
+    far = [host for host in _needed(graph, hosts) if host.connection != "local"]
+    if far:
+        raise _no_connector(far)
 
 
 def _needed(graph: ExecutionGraph, hosts: Sequence[InventoryHost]) -> list[InventoryHost]:
@@ -193,7 +211,7 @@ def _host(host: InventoryHost, job: Job, world: World | None, home: Home) -> Hos
         lock = HostLock(place, job.claim) if job.claim is not None else None
         connector, state_dir = LocalConnector(lock=lock), str(place)
     else:
-        raise _no_connector(host)
+        raise _no_connector([host])
     return HostConfig(
         name=host.name,
         connector=connector,
@@ -204,10 +222,13 @@ def _host(host: InventoryHost, job: Job, world: World | None, home: Home) -> Hos
     )
 
 
-def _no_connector(host: InventoryHost) -> InvalidInput:
+def _no_connector(hosts: Sequence[InventoryHost]) -> InvalidInput:
+    names = ", ".join(f"`{host.name}`" for host in hosts[:SHOWN_HOSTS])
+    more = f" and {len(hosts) - SHOWN_HOSTS} more" if len(hosts) > SHOWN_HOSTS else ""
     return InvalidInput(
-        f"host `{host.name}` is reached by ssh, which this version can't do yet",
-        hint="add `connection: local`, or try it with `--simulate`",
+        f"{counted(len(hosts), 'host')} to be reached by ssh, which this version can't do yet:"
+        f" {names}{more}",
+        hint="try it on simulated hosts with `--simulate`, until there is a version with ssh",
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from kubexm.app.params import PipelineParams, PlanParams
 from kubexm.errors import Problem
@@ -25,6 +26,8 @@ class Planned:
     selected: bool = False
     """Whether a part of the pipeline was left out."""
     warnings: tuple[Problem, ...] = ()
+    places: Mapping[str, str] = field(default_factory=dict)
+    """Where the nodes that ask for something beside the file are written."""
 
 
 def plan(params: PlanParams) -> Planned:
@@ -37,6 +40,7 @@ def plan(params: PlanParams) -> Planned:
         world=whole.world,
         selected=selected,
         warnings=whole.warnings,
+        places=whole.places,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,15 +16,18 @@ from kubexm.app.execution import (
     Job,
     perform,
     perform_held,
+    readiness,
     refuse_what_has_no_connector,
 )
 from kubexm.app.params import PlanParams, ResumeParams, RetryParams, RunParams
 from kubexm.app.planning import Planned
+from kubexm.app.readiness import Readiness, early
 from kubexm.app.reopening import Plan, reopening
 from kubexm.common.paths import Home
 from kubexm.engine import MemoryJournal, Options
 from kubexm.errors import InvalidInput, Refused
 from kubexm.plan.graph import ExecutionGraph
+from kubexm.plan.records import Unit
 from kubexm.plan.result import GraphExecutionResult
 from kubexm.plan.select import Selection, named
 from kubexm.sim.settings import WorldSettings
@@ -61,6 +65,8 @@ async def run(params: RunParams, front: Front, home: Home) -> RunOutcome:
     world = _world(params, planned, home)
     if world is None:
         refuse_what_has_no_connector(planned.graph, planned.hosts)
+    ready = readiness(_job(params, planned, world, None), front, planned.places)
+    ready.require(early(planned.hosts))
     if params.check:
         return await _check(params, planned, world, front, home)
     with places.open_store(places.database_path(home, world)) as store:
@@ -174,6 +180,7 @@ async def resume(params: ResumeParams, front: Front, home: Home) -> RunOutcome:
             documents = store.documents(stored.id)
             if not params.force:
                 _refuse_if_stale(store, stored, documents.graph)
+            _refuse_if_unready(_plan_of(documents), front, store.state(stored.id).done)
             return await _continue(store, stored, lease, documents, front, home)
 
 
@@ -186,9 +193,16 @@ async def retry(params: RetryParams, front: Front, home: Home) -> RunOutcome:
         if not params.force:
             _refuse_if_stale(store, stored, (corrected or documents).graph)
         changed = _plan_of(corrected) if corrected is not None else None
-        units = reopening(store.state(stored.id), _plan_of(documents), changed)
+        state = store.state(stored.id)
+        units = reopening(state, _plan_of(documents), changed)
+        kept = state.done.keys() - set(units.units)
+        _refuse_if_unready(_plan_of(corrected or documents), front, kept)
         store.reopen(lease, units, corrected)
         return await _continue(store, stored, lease, corrected or documents, front, home)
+
+
+def _refuse_if_unready(plan: Plan, front: Front, finished: Collection[Unit]) -> None:
+    Readiness(plan.graph, front.confirm, finished=finished).require(early(plan.hosts))
 
 
 def _refuse_if_ended(stored: Run) -> None:

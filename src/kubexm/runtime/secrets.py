@@ -57,17 +57,33 @@ class SecretVault:
 
 def _resolve(reference: SecretRef) -> str:
     if reference.scheme == "env":
-        value = os.environ.get(reference.location)
-        if value is None:
-            raise StepFailed(
-                f"the environment variable `{reference.location}` is not set",
-                hint=f"export {reference.location} before running kubexm",
-            )
-        return value
+        return _variable(reference.location)
     if reference.scheme == "file":
-        try:
-            return Path(reference.location).read_text(encoding="utf-8").rstrip("\n")
-        except (OSError, UnicodeDecodeError) as error:
-            raise StepFailed(f"can't read the secret `{reference}`: {error}") from error
+        return _content(reference)
     known = ", ".join(f"`{scheme}://`" for scheme in SCHEMES)
     raise StepFailed(f"unknown kind of secret `{reference}`", hint=f"known: {known}")
+
+
+def _variable(name: str) -> str:
+    if value := os.environ.get(name):
+        return value
+    state = "not set" if name not in os.environ else "empty"
+    raise StepFailed(
+        f"the environment variable `{name}` is {state}",
+        hint=f"export {name} before running kubexm",
+    )
+
+
+def _content(reference: SecretRef) -> str:
+    try:
+        content = Path(reference.location).read_text(encoding="utf-8").rstrip("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise StepFailed(
+            f"can't read the secret `{reference}`: {reason}",
+            hint=f"put the secret into `{reference.location}`, readable for who runs kubexm",
+        ) from error
+    if not content:
+        hint = f"put the secret into `{reference.location}`"
+        raise StepFailed(f"the secret `{reference}` is empty", hint=hint)
+    return content
