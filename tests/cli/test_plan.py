@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -68,3 +69,56 @@ def test_an_assertion_reads_as_what_it_asserts(kubexm: Kubexm, pipeline: Write) 
     assert "new: not facts.old  [n1 n2]  if host.name != 'n1'\n" in shown
     assert "more: facts.cpus > 1  [n1 n2]\n" in shown
     assert "1 condition (`if`) will be decided on the hosts" in shown
+
+
+FAR_APART = "- {name: a, runOnRoles: [web], noop: }\n- {name: b, runOnRoles: [db], noop: }\n"
+
+
+def test_a_plan_says_its_warnings_with_their_remedies_and_its_notices(
+    kubexm: Kubexm, pipeline: Write
+) -> None:
+    file = pipeline(FAR_APART + "- {name: c, forEach: [], noop: }")
+
+    shown = kubexm("plan", "-f", file).out
+    data = json.loads(kubexm("plan", "-f", file, "-o", "json").out)
+
+    assert f"warning: {file}:14:15: " in shown
+    assert "\n  hint: say `after: [{name: a, scope: all}]`" in shown
+    assert "note: " in shown
+    assert "an empty list: the step is left out" in shown
+    assert "shares no host with `a`" in data["warnings"][0]["message"]
+    assert data["warnings"][0]["hint"]
+    assert data["notices"][0]["where"] == f"{file}:15:34"
+
+
+@pytest.mark.parametrize(
+    "command", [("graph",), ("run", "--simulate"), ("run", "--simulate", "--check")]
+)
+def test_warnings_are_said_wherever_a_file_is_used(
+    kubexm: Kubexm, pipeline: Write, command: tuple[str, ...]
+) -> None:
+    answer = kubexm(*command, "-f", pipeline(FAR_APART))
+
+    assert answer.code == 0
+    assert "warning: " in answer.err
+    assert "shares no host with `a`" in answer.err
+    assert "hint: say `after:" in answer.err
+
+
+def test_the_outcome_of_a_run_has_the_warnings(kubexm: Kubexm, pipeline: Write) -> None:
+    file = pipeline(FAR_APART)
+
+    data = json.loads(kubexm("run", "-f", file, "--simulate", "-o", "json").out)
+
+    assert data["warnings"][0]["where"] == f"{file}:14:15"
+
+
+@pytest.mark.parametrize("command", [("graph",), ("plan",), ("run", "--simulate")])
+def test_a_misspelt_role_is_refused(
+    kubexm: Kubexm, pipeline: Write, command: tuple[str, ...]
+) -> None:
+    answer = kubexm(*command, "-f", pipeline("- {name: a, runOnRoles: [wbe], noop: }"))
+
+    assert answer.code == 2
+    assert "no host has the role `wbe`" in answer.err
+    assert "did you mean `web`?" in answer.err

@@ -101,11 +101,14 @@ def test_after_adds_edges_of_the_scope_that_fits_the_level() -> None:
 
 
 def test_after_a_hole_is_after_what_the_hole_is_after() -> None:
-    text = with_steps("""
+    text = with_steps(
+        """
         - {name: s, noop: }
         - {name: hole, after: [s], runOnRoles: [nobody], noop: }
         - {name: r, after: [hole], noop: }
-        """).replace("- name: t\n", "- name: t\n          link: parallel\n")
+        """,
+        HOSTS + "roles: [nobody]",
+    ).replace("- name: t\n", "- name: t\n          link: parallel\n")
 
     found = nodes(text)
 
@@ -174,20 +177,71 @@ def test_the_control_node_is_a_host_of_every_graph() -> None:
     assert plan.hosts[0].roles == ("control-node",)
 
 
-def test_a_role_that_nobody_has_leaves_a_hole_and_a_warning_with_its_place() -> None:
-    plan = planned(
+def problems_of(text: str) -> list[str]:
+    with pytest.raises(InvalidPipeline) as caught:
+        planned(text)
+    assert caught.value.hint == "correct the places named above; nothing was changed"
+    return [f"{problem} ({problem.hint})" for problem in caught.value.problems]
+
+
+def test_a_role_that_nobody_has_is_refused_together_with_what_else_is_wrong_there() -> None:
+    found = problems_of(
         with_steps("""
         - {name: s, noop: }
-        - {name: r, runOnRoles: [wbe], noop: }
-        - {name: q, noop: }
+        - {name: r, runOnRoles: [wbe], file: {path: "${vars.nope}"}}
+        - {name: q, runOnRoles: [wbe], noop: }
         """)
     )
 
-    (warning,) = plan.warnings
-    assert str(warning).startswith("p.yaml:15:38: ")
-    assert "no host has the role `wbe`" in warning.message
-    assert warning.hint == "did you mean `web`?"
+    assert [problem.split(": ")[0] for problem in found] == [
+        "p.yaml:15:38",
+        "p.yaml:15:57",
+        "p.yaml:16:38",
+    ]
+    assert "no host has the role `wbe` (did you mean `web`? or say `roles: [wbe]`" in found[0]
+    assert "`vars` has no `nope`" in found[1]
+
+
+def test_a_declared_role_that_nobody_has_leaves_a_hole() -> None:
+    steps = """
+        - {name: s, noop: }
+        - {name: r, runOnRoles: [registry], noop: }
+        - {name: q, noop: }
+        """
+
+    plan = planned(with_steps(steps, HOSTS + "roles: [registry]"))
+
+    assert plan.warnings == ()
     assert plan.graph.nodes["p/m/t/q"].after_same_host == ("p/m/t/s",)
+
+
+def test_problems_of_the_graph_come_with_those_of_the_steps() -> None:
+    found = problems_of(
+        with_steps("""
+        - {name: s, noop: {text: "${vars.nope}"}}
+        - {name: r, noop: {text: "${values.nope}"}}
+        - {name: v, value: {key: x, argv: [a]}}
+        - {name: w, runOnRoles: [db], value: {key: x, argv: [a]}}
+        """)
+    )
+
+    assert [problem.split(": ")[0] for problem in found] == [
+        "p.yaml:14:38",
+        "p.yaml:15:15",
+        "p.yaml:16:15",
+        "p.yaml:17:15",
+    ]
+    assert "spec.modules[0].tasks[0].steps[1]: needs the value `nope`" in found[1]
+    assert "one of them by `runOnOneOf`" in found[2]
+    assert "and so does `p/m/t/v` (p.yaml:16:15)" in found[3]
+
+
+def test_an_empty_list_to_go_over_is_worth_a_notice() -> None:
+    plan = planned(with_steps("- {name: s, forEach: [], noop: }\n- {name: t, noop: }"))
+
+    (notice,) = plan.notices
+    assert str(notice).startswith("p.yaml:14:34: ")
+    assert "an empty list: the step is left out" in notice.message
 
 
 def test_a_plan_without_any_node_says_so() -> None:

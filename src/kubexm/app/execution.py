@@ -22,7 +22,7 @@ from kubexm.connector.local import LocalConnector
 from kubexm.engine import Bus, Control, Journal, Options
 from kubexm.engine.bus import Subscription
 from kubexm.engine.debug import Ask, Debugger
-from kubexm.errors import InvalidInput, LeaseLost, Refused
+from kubexm.errors import InvalidInput, LeaseLost, Problem, Refused
 from kubexm.plan import events
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.records import LedgerEntry, RunState
@@ -41,6 +41,10 @@ Show = Callable[[Subscription, ExecutionGraph], Awaitable[None]]
 """Follows the events of a run until they end."""
 
 
+def unheard(warnings: Sequence[Problem]) -> None:
+    """Say them to nobody: the outcome has them too."""
+
+
 @dataclass(slots=True)
 class Front:
     """What a front door brings along: who watches, who answers, who may stop the run."""
@@ -49,6 +53,7 @@ class Front:
     shows: Sequence[Show] = ()
     confirm: Confirm = nobody_to_ask
     ask: Ask | None = None
+    warn: Callable[[Sequence[Problem]], None] = unheard
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,9 @@ class Planned:
     selected: bool = False
     """Whether a part of the pipeline was left out."""
     warnings: tuple[Problem, ...] = ()
+    """What is probably not meant as it is written."""
+    notices: tuple[Problem, ...] = ()
+    """What is worth knowing when one looks at the plan."""
     places: Mapping[str, str] = field(default_factory=dict)
     """Where the nodes that ask for something beside the file are written."""
 
@@ -40,6 +43,7 @@ def plan(params: PlanParams) -> Planned:
         world=whole.world,
         selected=selected,
         warnings=whole.warnings,
+        notices=whole.notices,
         places=whole.places,
     )
 

@@ -25,7 +25,7 @@ from kubexm.app.readiness import Readiness, early
 from kubexm.app.reopening import Plan, reopening
 from kubexm.common.paths import Home
 from kubexm.engine import MemoryJournal, Options
-from kubexm.errors import InvalidInput, Refused
+from kubexm.errors import InvalidInput, Problem, Refused
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.records import Unit
 from kubexm.plan.result import GraphExecutionResult
@@ -46,6 +46,7 @@ class RunOutcome:
     result: GraphExecutionResult
     task: str | None = None
     world: Path | None = None
+    warnings: tuple[Problem, ...] = ()
 
 
 class StoredOptions(msgspec.Struct, frozen=True):
@@ -65,6 +66,7 @@ async def run(params: RunParams, front: Front, home: Home) -> RunOutcome:
     world = _world(params, planned, home)
     if world is None:
         refuse_what_has_no_connector(planned.graph, planned.hosts)
+    front.warn(planned.warnings)
     ready = readiness(_job(params, planned, world, None), front, planned.places)
     ready.require(early(planned.hosts))
     if params.check:
@@ -80,7 +82,7 @@ async def run(params: RunParams, front: Front, home: Home) -> RunOutcome:
         with lease:
             job = _job(params, planned, world, store)
             result = await perform_held(job, store, lease, front, home)
-    return RunOutcome(planned.graph, result, stored.id, world)
+    return RunOutcome(planned.graph, result, stored.id, world, planned.warnings)
 
 
 def _refuse_what_has_no_effect(params: RunParams) -> None:
@@ -108,7 +110,7 @@ async def _check(
     else:
         job = _job(params, planned, world, None)
     result = await perform(job, MemoryJournal(), front, home)
-    return RunOutcome(planned.graph, result, None, world)
+    return RunOutcome(planned.graph, result, None, world, planned.warnings)
 
 
 def _world(params: RunParams, planned: Planned, home: Home) -> Path | None:

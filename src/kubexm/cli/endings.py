@@ -122,6 +122,7 @@ def as_data(outcome: RunOutcome) -> dict[str, Any]:
     return {
         "task": outcome.task,
         "world": str(outcome.world) if outcome.world is not None else None,
+        "warnings": msgspec.to_builtins(outcome.warnings),
         "result": msgspec.json.decode(codec.encode_result(outcome.result)),
         "report": msgspec.to_builtins(reports.report(outcome.graph, outcome.result)),
     }

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Iterable
 
-from kubexm.errors import InvalidInput, KubexmError
+from kubexm.errors import InvalidInput, KubexmError, Problem
 
 
 def report_error(error: Exception) -> int:
@@ -19,6 +20,18 @@ def report_error(error: Exception) -> int:
         "\nerror: defect\n  this is a mistake in kubexm itself, please report it", file=sys.stderr
     )
     return 1
+
+
+def warn(warnings: Iterable[Problem]) -> None:
+    """Print to standard error what is probably not meant as it is written."""
+    for warning in warnings:
+        print(remarked("warning", warning), file=sys.stderr)
+
+
+def remarked(word: str, problem: Problem) -> str:
+    """A problem that stops nothing, with what to do about it."""
+    hint = f"\n  hint: {problem.hint}" if problem.hint else ""
+    return f"{word}: {problem}{hint}"
 
 
 def _single(error: BaseException) -> BaseException:

@@ -121,11 +121,12 @@ def graph(
     """Draw the execution graph."""
     from kubexm.app import planning
     from kubexm.app.params import PipelineParams, PlanParams
-    from kubexm.cli import plans
+    from kubexm.cli import messages, plans
 
     selection = Selection(only=only, from_=from_, skip=skip, hosts=hosts)
     planned = planning.plan(
         PlanParams(PipelineParams(file, set_, allow_literal_secrets), selection)
     )
+    messages.warn(planned.warnings)
     say(plans.drawn(planned, output))
     return 0

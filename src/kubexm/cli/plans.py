@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from kubexm.app.planning import Planned
+from kubexm.cli import messages
 from kubexm.common.counting import counted
 from kubexm.plan import render
 from kubexm.plan.svg import as_svg
@@ -26,7 +27,8 @@ def overview(planned: Planned) -> str:
     lines.append(" · ".join(counted(number, word) for number, word in sizes))
     if undecided:
         lines.append(f"{counted(undecided, 'condition')} (`if`) will be decided on the hosts")
-    lines.extend(f"warning: {warning}" for warning in planned.warnings)
+    lines.extend(messages.remarked("warning", warning) for warning in planned.warnings)
+    lines.extend(messages.remarked("note", notice) for notice in planned.notices)
     lines.append("hint: `kubexm run -f FILE --check` connects and says what would change")
     return "\n".join(lines)
 
@@ -34,7 +36,11 @@ def overview(planned: Planned) -> str:
 def as_data(planned: Planned) -> dict[str, Any]:
     """The same for programs."""
     graph = msgspec.json.decode(render.as_json(planned.graph))
-    return {"graph": graph, "warnings": [str(warning) for warning in planned.warnings]}
+    return {
+        "graph": graph,
+        "warnings": msgspec.to_builtins(planned.warnings),
+        "notices": msgspec.to_builtins(planned.notices),
+    }
 
 
 def drawn(planned: Planned, style: Drawing) -> str:

@@ -10,7 +10,7 @@ from kubexm.app.execution import Front, Show
 from kubexm.app.logs import show_as_log
 from kubexm.app.params import ResumeParams, RetryParams, RunParams
 from kubexm.app.runs import RunOutcome
-from kubexm.cli import endings, terminal
+from kubexm.cli import endings, messages, terminal
 from kubexm.cli.output import Format, document, say
 from kubexm.common.paths import Home
 
@@ -42,7 +42,7 @@ async def retry(params: RetryParams, output: Format, logged: bool) -> int:
 
 
 async def _watched(carry: Carry, output: Format, shows: Sequence[Show], debug: bool = False) -> int:
-    front = Front(shows=shows)
+    front = Front(shows=shows, warn=messages.warn)
     if terminal.is_interactive():
         front.confirm = terminal.confirm
     if debug:

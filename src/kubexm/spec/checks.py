@@ -181,6 +181,7 @@ def _variables(body: Written) -> Iterator[Finding]:
 def _groups(body: Written) -> Iterator[Finding]:
     hosts = body.get("hosts")
     roles = [_mapping(host).get("roles") for host in hosts] if isinstance(hosts, list) else []
+    roles.append(body.get("roles"))
     known = {ALL}
     known |= {
         role for some in roles if isinstance(some, list) for role in some if isinstance(role, str)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -44,11 +44,12 @@ class InventoryHost(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
 class Inventory:
     """Hosts by name and by role, in the order of the file, the control node first."""
 
-    def __init__(self, hosts: Sequence[InventoryHost]) -> None:
+    def __init__(self, hosts: Sequence[InventoryHost], declared: Iterable[str] = ()) -> None:
         self.hosts = {host.name: host for host in hosts}
         self._by_roles: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._members: dict[tuple[str, ...], frozenset[str]] = {}
-        self.roles = frozenset(role for host in hosts for role in host.roles) | {ALL, CONTROL_NODE}
+        found = (role for host in hosts for role in host.roles)
+        self.roles = frozenset((ALL, CONTROL_NODE, *declared, *found))
 
     def names(self, roles: tuple[str, ...]) -> tuple[str, ...]:
         """The hosts that have one of these roles."""
@@ -81,7 +82,7 @@ def build(body: PipelineBody, overrides: Sequence[Override]) -> tuple[Inventory,
     for number, host in enumerate(body.hosts):
         own = _Variables(body.vars, host.vars, overrides, number) if host.vars else shared
         hosts.append(_host(host, host.roles, own, found))
-    return Inventory(hosts), [*found.findings(len(hosts))]
+    return Inventory(hosts, body.roles), [*found.findings(len(hosts))]
 
 
 def _host(
@@ -110,11 +111,13 @@ class OnHosts:
         key = (finding.path, finding.message)
         self._found.setdefault(key, (finding, []))[1].extend(hosts)
 
-    def findings(self, total: int) -> Iterator[Finding]:
-        """Each once, with the hosts that have it unless all of them do."""
+    def findings(self, total: int, *, everywhere: bool = False) -> Iterator[Finding]:
+        """Each once, with the hosts that have it unless all of them do; or only what all have."""
         for finding, hosts in self._found.values():
-            where = "" if len(hosts) == total else _named(hosts)
-            yield replace(finding, message=finding.message + where)
+            if len(hosts) == total:
+                yield finding
+            elif not everywhere:
+                yield replace(finding, message=finding.message + _named(hosts))
 
 
 def _named(hosts: Sequence[str]) -> str:

@@ -287,6 +287,9 @@ class PipelineBody(ScopeFields):
 
     hosts: tuple[HostSpec, ...] = ()
     """The inventory; the control node is there without being named."""
+    roles: tuple[OwnRole, ...] = ()
+    """Roles that may have no host: what runs on them is then left out. Any other role that no host
+    has is a mistake."""
     vars: dict[VariableName, Any] = Field(default_factory=dict)
     """Variables of all hosts, for `${vars.NAME}`; `--set NAME=VALUE` wins over them."""
     pools: dict[Name, PoolSpec] = Field(default_factory=dict)

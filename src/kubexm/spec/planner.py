@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -50,6 +51,7 @@ from kubexm.spec.source import CORRECT, DataPath
 from kubexm.spec.steps import PlannedStep, StepPlanner
 from kubexm.step.parameters import SECRETS
 
+_QUOTED = re.compile(r"`([^`]+)`")
 _MOMENTS: tuple[tuple[str, Moment], ...] = (
     ("pre", "pre"),
     ("post", "post"),
@@ -68,6 +70,9 @@ class PlannedPipeline:
     world: WorldSettings
     """How simulated hosts behave."""
     warnings: tuple[Problem, ...] = ()
+    """What is probably not meant as it is written."""
+    notices: tuple[Problem, ...] = ()
+    """What is worth knowing when one looks at the plan."""
     places: Mapping[str, str] = field(default_factory=dict)
     """Where the nodes that ask for secrets or for a person are written."""
 
@@ -111,21 +116,33 @@ class _Planner:
         self._warnings: list[Finding] = []
         self._looked_at: set[DataPath] = set()
         self._origin: dict[int, DataPath] = {}
+        self._unplaced: list[Problem] = []
+        """What is wrong and stands nowhere in the file."""
+        self._has_gaps = False
+        """Whether steps are missing in the graph because something is wrong with them."""
 
     def planned(self) -> PlannedPipeline:
         body, name = self._body, self._pipeline.name
         root = _Place(("spec",), Settings().within(body))
         whole = self._scope(name, body, root, self._modules)
+        self._unplaced.extend(self._unknown_overrides())
         groups = tuple(self._groups())
-        self._refuse([*self._findings, *self._steps.findings], self._unknown_overrides())
         graph = self._graph(name, whole or ExecutionFragment(), groups)
+        found = [*self._unplaced, *self._placed([*self._findings, *self._steps.findings])]
+        if graph is None or found:
+            message = f"`{self._document.file}` can't be planned"
+            raise InvalidPipeline(message, problems=found, hint=CORRECT)
         return PlannedPipeline(
             graph,
             tuple(self._inventory.hosts.values()),
             msgspec.convert(body.simulate, WorldSettings),
             tuple(self._said(graph)),
+            tuple(self._placed(self._steps.notices)),
             self._places(graph),
         )
+
+    def _placed(self, findings: Iterable[Finding]) -> list[Problem]:
+        return problems.placed(findings, self._document)
 
     def _places(self, graph: ExecutionGraph) -> dict[str, str]:
         undone = (node for item in graph.compensations for node in item.nodes)
@@ -134,12 +151,6 @@ class _Planner:
             for node in (*graph, *undone)
             if node.step.kind == "pause" or node.step.kind in SECRETS
         }
-
-    def _refuse(self, findings: Sequence[Finding], more: Iterable[Problem]) -> None:
-        found = [*more, *problems.placed(findings, self._document)]
-        if found:
-            file = self._document.file
-            raise InvalidPipeline(f"`{file}` can't be planned", problems=found, hint=CORRECT)
 
     def _unknown_overrides(self) -> Iterator[Problem]:
         written = [self._body.vars, *(host.vars for host in self._body.hosts)]
@@ -190,6 +201,7 @@ class _Planner:
         ring = list(linking.cycles(siblings, link))
         self._findings.extend(finding.under(*path) for finding in ring)
         if ring:
+            self._has_gaps = True
             return None
         if link == "per-host":
             self._warnings.extend(finding.under(*path) for finding in linking.strangers(siblings))
@@ -227,17 +239,24 @@ class _Planner:
                     yield HookFragment(moment, fragment, hook.barrier)
 
     def _step(self, step: StepFields, place: _Place, link: Link) -> ExecutionFragment | None:
-        if self._is_first_look(place):
+        if is_first := self._is_first_look(place):
             self._known_roles(step, place)
             self._rolls_along(step, place)
         hosts = self._hosts(step.run_on_one_of or place.settings.roles, place)
         entries = self._steps.planned(step, place.path)
         if not hosts:
+            if is_first:
+                self._look_everywhere(entries)
             return None
         for entry in entries:
             self._steps.check(entry, hosts)
         nodes = [self._node(entry, step, place, hosts) for entry in entries]
         return linking.sequence(nodes, link)
+
+    def _look_everywhere(self, entries: Sequence[PlannedStep]) -> None:
+        """Find what is wrong with steps whatever host they would run on."""
+        for entry in entries:
+            self._steps.check(entry, tuple(self._inventory.hosts), everywhere=True)
 
     def _node(
         self, entry: PlannedStep, step: StepFields, place: _Place, hosts: tuple[str, ...]
@@ -280,9 +299,10 @@ class _Planner:
         for key, roles in asked:
             for number, role in enumerate(roles):
                 if role not in known:
-                    message = f"no host has the role `{role}`"
-                    finding = Finding((key, number), message, did_you_mean(role, known))
-                    self._warnings.append(finding.under(*place.path))
+                    self._has_gaps = True
+                    hint = f"{did_you_mean(role, known)} or say `roles: [{role}]` under `spec`"
+                    finding = Finding((key, number), f"no host has the role `{role}`", hint)
+                    self._findings.append(finding.under(*place.path))
 
     def _rolls_along(self, step: StepFields, place: _Place) -> None:
         if place.rolling is None:
@@ -302,11 +322,14 @@ class _Planner:
                 message = f"wants {group.minimum} hosts, and only {len(hosts)} have these roles"
                 path = ("spec", "groups", name, "minimum")
                 self._findings.append(Finding(path, message, "lower it or add hosts"))
+                continue
             yield HostGroup(name, hosts, group.minimum)
 
     def _graph(
         self, name: str, whole: ExecutionFragment, groups: tuple[HostGroup, ...]
-    ) -> ExecutionGraph:
+    ) -> ExecutionGraph | None:
+        if self._has_gaps or self._steps.has_gaps:
+            return None  # what is not there would be missed by all that needs it
         try:
             return build(
                 name,
@@ -320,23 +343,29 @@ class _Planner:
                 compensations=whole.compensations,
             )
         except InvalidGraph as error:
-            found = [self._written(problem, whole) for problem in error.problems]
-            raise InvalidPipeline(
-                f"`{self._document.file}` can't be planned",
-                problems=found or [Problem(error.message, hint=error.hint)],
-            ) from error
+            found = error.problems or (Problem(error.message, hint=error.hint),)
+            self._complain(found, whole)
+            return None
 
-    def _written(self, problem: Problem, whole: ExecutionFragment) -> Problem:
-        """A problem of the graph at the step that the node comes from."""
+    def _complain(self, found: Iterable[Problem], whole: ExecutionFragment) -> None:
+        """Note problems of the graph, in the words of the file and at the steps they are about."""
         undone = (item for part in whole.compensations for item in part.nodes)
-        for item in (*whole.nodes, *undone):
-            if item.id == problem.where:
-                mark = self._document.at(self._origin[id(item.step)])
-                return Problem(f"{item.id}: {problem.message}", str(mark), problem.hint)
-        return problem
+        origin = {item.id: self._origin[id(item.step)] for item in (*whole.nodes, *undone)}
+        for problem in found:
+            message = _QUOTED.sub(partial(self._with_place, origin), problem.message)
+            hint = problem.hint.replace("`one_of` them", "one of them by `runOnOneOf`")
+            if (path := origin.get(problem.where)) is not None:
+                self._findings.append(Finding(path, message, hint))
+            else:
+                self._unplaced.append(Problem(message, problem.where, hint))
+
+    def _with_place(self, origin: Mapping[str, DataPath], found: re.Match[str]) -> str:
+        """The path of a node, and where its step is written."""
+        path = origin.get(found[1])
+        return found[0] if path is None else f"{found[0]} ({self._document.at(path)})"
 
     def _said(self, graph: ExecutionGraph) -> Iterator[Problem]:
-        yield from problems.placed(self._warnings, self._document)
+        yield from self._placed(self._warnings)
         if not graph.nodes:
             hint = f"add hosts with the roles it names, or run it on `{CONTROL_NODE}`"
             yield Problem("nothing to do: no step has a host to run on", hint=hint)

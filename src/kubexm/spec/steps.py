@@ -55,6 +55,9 @@ class StepPlanner:
 
     def __init__(self, inventory: Inventory, variables: Mapping[str, Any], files: ExternalFiles):
         self.findings: list[Finding] = []
+        self.notices: list[Finding] = []
+        self.has_gaps = False
+        """Whether something is not among the steps because it is wrong."""
         self.digests: dict[str, str] = {}
         self.variables: set[str] = set()
         """Every variable that some step names."""
@@ -83,12 +86,12 @@ class StepPlanner:
                 condition = when and expressions.with_item(when, item)
             except BadExpression as error:
                 place = conditions.place(step.kind, path)
-                self.findings.append(Finding(place, str(error), error.hint))
+                self._lost(Finding(place, str(error), error.hint))
                 continue
             inside = (*path, step.kind)
             missing = list(_missing_items(params, inside, item))
-            self.findings.extend(missing)
             if missing:
+                self._lost(*missing)
                 continue
             own = parameters.as_taken(step.kind, params, references.with_item(params, item))
             brought = secrets.misplaced(step.kind, own)
@@ -103,17 +106,25 @@ class StepPlanner:
                 lambda reference: references.in_scope(reference, {"vars": self._variables}),
             )
         except BadReference as error:
-            self.findings.append(Finding(place, str(error), error.hint))
+            self._lost(Finding(place, str(error), error.hint))
             return []
         if not isinstance(items, list):
             message = f"found {shown(items)}, want a list"
-            self.findings.append(Finding(place, message, "name a variable that holds a list"))
+            self._lost(Finding(place, message, "name a variable that holds a list"))
             return []
         if len(items) > MAX_ENTRIES:
             message = f"a list of {len(items)} entries, want at most {MAX_ENTRIES}"
-            self.findings.append(Finding(place, message, "go over them inside of one command"))
+            self._lost(Finding(place, message, "go over them inside of one command"))
             return []
+        if not items:
+            hint = "put something into the list, if the step shall run"
+            self.notices.append(Finding(place, "an empty list: the step is left out", hint))
         return items
+
+    def _lost(self, *findings: Finding) -> None:
+        """Note what keeps a step, or a value that it leaves, out of the graph."""
+        self.findings.extend(findings)
+        self.has_gaps = True
 
     def _one(
         self, step: StepFields, path: DataPath, label: str, params: Any, when: str | None
@@ -123,11 +134,11 @@ class StepPlanner:
             params = self._files.embedded(step.kind, params)
             condition = expressions.compile_expression(when) if when else None
         except BadFile as error:
-            self.findings.append(Finding((*inside, SOURCE), str(error), error.hint))
+            self._lost(Finding((*inside, SOURCE), str(error), error.hint))
             return
         except BadExpression as error:
             place = conditions.place(step.kind, path)
-            self.findings.append(Finding(place, str(error), error.hint))
+            self._lost(Finding(place, str(error), error.hint))
             return
         named = tuple(_named(params, inside))
         asked = [reference for _, reference in named]
@@ -152,14 +163,17 @@ class StepPlanner:
         if not all(_is_settled(key) for key in provides):
             message = "the value it leaves depends on a reference"
             hint = "write its name, scope and time to live out: the graph has to know them"
-            self.findings.append(Finding(place, message, hint))
+            self._lost(Finding(place, message, hint))
             provides = ()
         values = [reference.path[0] for reference in asked if reference.root == "values"]
         needed = tuple(dict.fromkeys((*needs, *values)))
         return StepSpec(kind, fields, needed, provides, references=True)
 
-    def check(self, step: PlannedStep, hosts: Sequence[str]) -> None:
-        """Note what the step names and these hosts don't have, or what it can't take from them."""
+    def check(self, step: PlannedStep, hosts: Sequence[str], *, everywhere: bool = False) -> None:
+        """Note what the step names and these hosts don't have, or what it can't take from them.
+
+        With `everywhere`, only what is wrong on all of them.
+        """
         found = OnHosts()
         for number, (group, alike) in enumerate(self._alike(step, hosts).items()):
             if (step, group) in self._fine:
@@ -170,7 +184,7 @@ class StepPlanner:
                 found.add(finding, alike)
             if not wrong:
                 self._fine.add((step, group))
-        self.findings.extend(found.findings(len(hosts)))
+        self.findings.extend(found.findings(len(hosts), everywhere=everywhere))
 
     def _alike(self, step: PlannedStep, hosts: Sequence[str]) -> dict[int, list[str]]:
         """The hosts in groups for which the check comes to the same."""
