@@ -59,14 +59,14 @@ def test_no_secret_is_written_out(kubexm: Kubexm, pipeline: Write) -> None:
 def test_an_assertion_reads_as_what_it_asserts(kubexm: Kubexm, pipeline: Write) -> None:
     file = pipeline(
         "- {name: a, assert: {that: facts.cpus >= 2, message: enough processors}}\n"
-        "- {name: b, when: host.name != 'n1', assert: {that: not facts.old, message: new}}\n"
+        "- {name: b, when: host.name != 'n1', assert: {that: not defined(facts.kernel), message: new}}\n"
         "- {name: c, forEach: [1], assert: {that: facts.cpus > item, message: more}}\n"
     )
 
     shown = kubexm("plan", "-f", file).out
 
     assert "enough processors: facts.cpus >= 2  [n1 n2]\n" in shown
-    assert "new: not facts.old  [n1 n2]  if host.name != 'n1'\n" in shown
+    assert "new: not defined(facts.kernel)  [n1 n2]  if host.name != 'n1'\n" in shown
     assert "more: facts.cpus > 1  [n1 n2]\n" in shown
     assert "1 condition (`if`) will be decided on the hosts" in shown
 

@@ -7,6 +7,7 @@ import os
 import platform
 from pathlib import Path
 
+from kubexm.common.facts import FACTS
 from kubexm.connector.base import Completed
 from kubexm.connector.local import LocalConnector
 from kubexm.runner import facts
@@ -38,6 +39,9 @@ def test_of_a_simulated_host(tmp_path: Path) -> None:
 
     found = asyncio.run(facts.gather(Host("n1", world.connector("n1"))))
     other = asyncio.run(facts.gather(Host("n2", world.connector("n2"))))
+
+    assert set(found) == set(FACTS)
+    assert set(found["os"]) <= set(FACTS["os"])
 
     assert found["os"]["id"] == "ubuntu"
     assert found["os"]["version"] == "24.04"

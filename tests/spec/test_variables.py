@@ -169,7 +169,7 @@ def test_a_host_that_the_condition_leaves_out_needs_no_variable(condition: str) 
 
 
 def test_a_guard_counts_though_the_rest_of_the_condition_is_not_known_yet() -> None:
-    step = "- {name: s, when: defined(vars.zone) and facts.x, file: {path: '/x/${vars.zone}'}}"
+    step = "- {name: s, when: defined(vars.zone) and facts.arch, file: {path: '/x/${vars.zone}'}}"
 
     assert planned(with_steps(step, BODY)).graph.nodes
 

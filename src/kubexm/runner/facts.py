@@ -25,11 +25,7 @@ def commands(host: Host) -> tuple[Command, ...]:
 
 
 def facts_of(answers: Sequence[Completed]) -> dict[str, Any]:
-    """Facts by name; what a host does not tell is left out.
-
-    `os` (`id`, `version`, `name`, `like`), `kernel`, `arch`, `cpus`, `memory_mib`, `hostname`,
-    `boot_id`, `machine_id`, `addresses`.
-    """
+    """Facts by name, all of them among `FACTS`; what a host does not tell is left out."""
     read, arch, cpus, addresses = answers
     lines = _by_file(read)
     facts = {

@@ -104,9 +104,12 @@ def _condition(text: Any, key: str, step: Written) -> Iterator[Finding]:
     if not isinstance(text, str) or not text:
         return
     try:
-        compile_expression(text, has_item=step.get("forEach") is not None)
+        condition = compile_expression(text, has_item=step.get("forEach") is not None)
     except BadExpression as error:
         yield Finding((key,), str(error), error.hint)
+        return
+    for bad in filter(None, map(references.unknown_fact, condition.references)):
+        yield Finding((key,), str(bad), bad.hint)
 
 
 def _for_each(entries: Any) -> Iterator[Finding]:

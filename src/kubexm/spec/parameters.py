@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, get_type_hints
 
 from msgspec import inspect as types
@@ -20,8 +20,10 @@ from kubexm.errors import KubexmError
 from kubexm.spec import references, shapes
 from kubexm.spec.fields import Finding
 from kubexm.spec.files import SOURCE, TARGETS, ExternalFiles
+from kubexm.spec.references import BadReference
 from kubexm.step import registry
 from kubexm.step.contract import Step
+from kubexm.step.parameters import Mode
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -32,11 +34,26 @@ class Parameter:
     shape: types.Type
     default: Any
     required: bool
+    is_mode: bool = False
+
+    @property
+    def described(self) -> types.Type:
+        """The shape to write: numbers are taken for modes only to say what to write instead."""
+        return shapes.shape(str | None) if self.is_mode else self.shape
 
 
 _WANT = re.compile(r", want (.+)$")
 _NEEDS = re.compile(r"`(\w+)` needs (?:an? )?`([^`]+)`")
-_SUBJECT = re.compile(r"`(\w+)[^`]*` ")
+_SUBJECT = re.compile(r"`(\w+)(?:\.([^`]+))?[^`]*` ")
+_HARMLESS: tuple[tuple[type[types.Type], Any], ...] = (
+    (types.StrType, "/x"),
+    (types.VarTupleType, ["x"]),
+    (types.DictType, {}),
+    (types.BoolType, True),
+    (types.IntType, 1),
+    (types.FloatType, 1.0),
+)
+"""What most steps take for a parameter of a shape, to hear what they say of the others."""
 _SOURCE = Parameter(SOURCE, shapes.shape(str), None, required=False)
 
 
@@ -47,7 +64,11 @@ def parameters_of(kind: str) -> Mapping[str, Parameter]:
     hints = get_type_hints(cls)
     return {
         to_camel(item.name): Parameter(
-            item.name, shapes.shape(hints[item.name]), _default(item), _is_required(item)
+            item.name,
+            shapes.shape(hints[item.name]),
+            _default(item),
+            _is_required(item),
+            hints[item.name] == Mode,
         )
         for item in dataclasses.fields(cls)
         if item.init
@@ -108,30 +129,78 @@ def findings(kind: str, params: Any) -> list[Finding]:
         found.extend(shapes.mismatches(_opened(params[name]), known[name].shape, (name,)))
     if kind in TARGETS:
         found.extend(_doubled(kind, params))
-    if found or references.holds_references(params):
-        return found
-    return list(refusals(kind, as_fields(kind, ExternalFiles.placeholder(kind, params))))
+    given = ExternalFiles.placeholder(kind, params)
+    usable = {
+        name: value
+        for name, value in given.items()
+        if name in known and not references.holds_references(value)
+    }
+    return [*found, *_objections(kind, given, _without(usable, found))]
 
 
 def refusals(kind: str, fields: Mapping[str, Any]) -> Iterator[Finding]:
-    """What the step class itself says against these fields, all of them resolved."""
-    known = parameters_of(kind)
+    """What is wrong with these fields, all of them resolved."""
+    names = {parameter.field: name for name, parameter in parameters_of(kind).items()}
+    params = {names[field]: value for field, value in fields.items()}
     found = [
         finding
-        for name, parameter in known.items()
-        if parameter.field in fields
-        for finding in shapes.mismatches(fields[parameter.field], parameter.shape, (name,))
+        for name, value in params.items()
+        for finding in shapes.mismatches(value, parameters_of(kind)[name].shape, (name,))
     ]
     yield from found
-    if found:
-        return
+    yield from _objections(kind, params, _without(params, found))
+
+
+def _without(params: Mapping[str, Any], found: Iterable[Finding]) -> dict[str, Any]:
+    wrong = {finding.path[0] for finding in found if finding.path}
+    return {name: value for name, value in params.items() if name not in wrong}
+
+
+def _objections(kind: str, given: Mapping[str, Any], usable: dict[str, Any]) -> Iterator[Finding]:
+    """What the step class says against the usable ones of the parameters that are given.
+
+    It says one thing at a time: what that is about is set aside, to hear the next. What it says
+    of all together counts only while nothing is set aside; what it says of one, only if it does
+    not speak of another that is.
+    """
+    required = (name for name, item in parameters_of(kind).items() if item.required)
+    aside = {*given, *required} - usable.keys()
+    while (objection := _objection(kind, usable)) is not None:
+        name = str(objection.path[0]) if objection.path else ""
+        if not aside or (name in usable and not _speaks_of(aside, objection)):
+            yield objection
+        if name not in usable:
+            return
+        aside.add(name)
+        del usable[name]
+
+
+def _speaks_of(names: Iterable[str], objection: Finding) -> bool:
+    return any(f"`{name}" in objection.message for name in names)
+
+
+def _objection(kind: str, params: Mapping[str, Any]) -> Finding | None:
+    known = parameters_of(kind)
+    fields = {known[name].field: value for name, value in params.items()}
+    for parameter in known.values():
+        if parameter.required and parameter.field not in fields:
+            fields[parameter.field] = _harmless(parameter.shape)
     try:
         registry.load(kind, fields)
     except KubexmError as error:
         # The cause is what the class said; around it is what kind of step it was.
         message = as_written(kind, str(error.__cause__ or error.message))
         hint = as_written(kind, error.hint) or _remedy(message)
-        yield Finding(_about(message, known), message, hint)
+        return Finding(_about(message, known), message, hint)
+    return None
+
+
+def _harmless(kind: types.Type) -> Any:
+    choices = shapes.alternatives(kind)
+    return next(
+        (value for shape, value in _HARMLESS for choice in choices if isinstance(choice, shape)),
+        None,
+    )
 
 
 def _remedy(message: str) -> str:
@@ -144,9 +213,11 @@ def _remedy(message: str) -> str:
 
 
 def _about(message: str, known: Mapping[str, Parameter]) -> tuple[str, ...]:
-    """The parameter that a message begins with, if it does."""
+    """The parameter, or the part of one, that a message begins with, if it does."""
     found = _SUBJECT.match(message)
-    return (found[1],) if found and found[1] in known else ()
+    if found is None or found[1] not in known:
+        return ()
+    return (found[1], found[2]) if found[2] else (found[1],)
 
 
 def as_written(kind: str, message: str) -> str:
@@ -179,8 +250,13 @@ def _missing(params: Mapping[str, Any], known: Mapping[str, Parameter]) -> Itera
 
 def _bad_references(params: Mapping[str, Any]) -> Iterator[Finding]:
     for path, reference in references.scan(params):
-        if isinstance(reference, references.BadReference):
-            yield Finding(path, str(reference), reference.hint, reference.at_key, reference.excerpt)
+        bad: BadReference | None
+        if isinstance(reference, BadReference):
+            bad = reference
+        else:
+            bad = references.unknown_fact(reference)
+        if bad is not None:
+            yield Finding(path, str(bad), bad.hint, bad.at_key, bad.excerpt)
 
 
 def _opened(value: Any) -> Any:

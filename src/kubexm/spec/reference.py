@@ -322,7 +322,7 @@ def _parameter(name: str, parameter: Parameter, cls: type[Step]) -> tuple[str, s
 def _shape(kind: str, name: str, parameter: Parameter) -> str:
     if (kind, name) == (conditions.KIND, conditions.THAT):
         return "[expression](pipeline-file.md#expressions)"
-    return shapes.described(parameter.shape)
+    return shapes.described(parameter.described)
 
 
 def _table(rows: Iterable[tuple[str, str, str, str]]) -> Iterator[str]:

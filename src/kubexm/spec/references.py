@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kubexm.common.facts import FACTS
 from kubexm.common.nearest import did_you_mean
 from kubexm.spec.source import DataPath
 
@@ -107,6 +108,22 @@ def _reference(inner: str | None) -> Reference:
         hint = f"write `${{{inner}.NAME}}`"
         raise BadReference(f"`{text}` names no {root[0]}", hint, excerpt=text)
     return Reference(root[0], tuple(path))
+
+
+def unknown_fact(reference: Reference) -> BadReference | None:
+    """What is wrong with a reference to a fact that no host tells; None if there is such a fact."""
+    if reference.root != "facts":
+        return None
+    name, *rest = reference.path
+    if name not in FACTS:
+        hint = did_you_mean(name, FACTS)
+        return BadReference(f"there is no fact `{name}`", hint, excerpt=reference.written_out)
+    parts = FACTS[name]
+    if rest and parts and rest[0] not in parts:
+        hint = did_you_mean(rest[0], parts)
+        message = f"the fact `{name}` has no `{rest[0]}`"
+        return BadReference(message, hint, excerpt=reference.written_out)
+    return None
 
 
 def is_whole(text: str) -> bool:

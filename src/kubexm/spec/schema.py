@@ -57,7 +57,7 @@ def _with_kinds(step: Schema) -> None:
 
 def _parameters(kind: str) -> Schema:
     known = parameters_of(kind)
-    properties = {name: _open(parameter.shape) for name, parameter in known.items()}
+    properties = {name: _open(parameter.described) for name, parameter in known.items()}
     if kind in TARGETS:
         properties[SOURCE] = {"type": "string"}
     if kind == conditions.KIND:
