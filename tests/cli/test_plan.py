@@ -59,7 +59,8 @@ def test_no_secret_is_written_out(kubexm: Kubexm, pipeline: Write) -> None:
 def test_an_assertion_reads_as_what_it_asserts(kubexm: Kubexm, pipeline: Write) -> None:
     file = pipeline(
         "- {name: a, assert: {that: facts.cpus >= 2, message: enough processors}}\n"
-        "- {name: b, when: host.name != 'n1', assert: {that: not defined(facts.kernel), message: new}}\n"
+        "- {name: b, when: host.name != 'n1',"
+        " assert: {that: not defined(facts.kernel), message: new}}\n"
         "- {name: c, forEach: [1], assert: {that: facts.cpus > item, message: more}}\n"
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -78,3 +79,23 @@ def test_all_hosts_that_need_ssh_are_named(kubexm: Kubexm, pipeline: Write) -> N
     assert "2 hosts to be reached by ssh, which this version can't do yet: `n1`, `n2`" in answer.err
     assert "--simulate" in answer.err
     assert "connection: local" not in answer.err
+
+
+def test_a_retry_asks_only_for_the_secrets_of_what_is_left(
+    kubexm: Kubexm, pipeline: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = pipeline(
+        "- {name: done, secret-file: {path: /a, content: 'env://FIRST_SECRET'}}\n"
+        "- {name: left, command: {argv: ['false'], secretEnv: {A: 'env://SECOND_SECRET'}}}\n"
+    )
+    monkeypatch.setenv("FIRST_SECRET", "correct-horse")
+    monkeypatch.setenv("SECOND_SECRET", "battery-staple")
+    task = json.loads(kubexm("run", "-f", file, "--simulate", "-o", "json").out)["task"]
+    monkeypatch.delenv("FIRST_SECRET")
+    monkeypatch.delenv("SECOND_SECRET")
+
+    answer = kubexm("task", "retry", task)
+
+    assert answer.code == 2
+    assert "`SECOND_SECRET` is not set" in answer.err
+    assert "FIRST_SECRET" not in answer.err

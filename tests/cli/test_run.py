@@ -180,7 +180,7 @@ def test_an_unknown_breakpoint_is_refused_with_the_nearest(
     answer = kubexm("run", "-f", file, "--simulate", "--debug", "--break", "base/setup/modt")
 
     assert answer.code == 2
-    assert "`site` has no path or tag `base/setup/modt`" in answer.err
+    assert "`--break base/setup/modt`: `site` has no such path or tag" in answer.err
     assert "did you mean `base/setup/motd`?" in answer.err
     assert not home.exists()
 

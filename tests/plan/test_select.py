@@ -102,7 +102,7 @@ def test_a_path_or_tag_names(pattern: str) -> None:
     "pattern", ["etc", "install", "start", "etcd/inst", "create/create", "", "/"]
 )
 def test_a_part_of_a_segment_or_a_path_from_the_middle_names_nothing(pattern: str) -> None:
-    with pytest.raises(UnknownPath, match=f"`create` has no path or tag `{pattern}`"):
+    with pytest.raises(UnknownPath, match=f"`--only {pattern}`: `create` has no such path or tag"):
         select(cluster(), Selection(only=(pattern,)))
 
 
@@ -299,7 +299,7 @@ def test_an_unknown_path_is_refused_with_the_nearest() -> None:
     with pytest.raises(UnknownPath) as caught:
         select(cluster(), Selection(skip=("etcd/instal",)))
 
-    assert str(caught.value) == "`create` has no path or tag `etcd/instal`"
+    assert str(caught.value) == "`--skip etcd/instal`: `create` has no such path or tag"
     assert caught.value.hint == "did you mean `etcd/install`?"
     assert caught.value.exit_code == 2
 
@@ -323,7 +323,7 @@ def test_an_unknown_host_is_refused_with_the_nearest() -> None:
     with pytest.raises(UnknownPath) as caught:
         select(cluster(), Selection(hosts=("h11",)))
 
-    assert str(caught.value) == "`create` has no host `h11`"
+    assert str(caught.value) == "`--hosts h11`: `create` has no such host"
     assert caught.value.hint == "did you mean `h1`?"
 
 
@@ -332,9 +332,9 @@ def test_all_unknown_names_are_refused_at_once() -> None:
         select(cluster(), Selection(only=("x", "etcd"), from_=("y",), hosts=("z",)))
 
     assert [problem.message for problem in caught.value.problems] == [
-        "`create` has no path or tag `x`",
-        "`create` has no path or tag `y`",
-        "`create` has no host `z`",
+        "`--only x`: `create` has no such path or tag",
+        "`--from y`: `create` has no such path or tag",
+        "`--hosts z`: `create` has no such host",
     ]
 
 

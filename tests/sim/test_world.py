@@ -243,8 +243,9 @@ def test_a_world_is_made_once_and_opened_only_where_it_is(world: World, tmp_path
         World.open(tmp_path / "nowhere")
 
     (world.path / "world.json").write_text("[]")
-    with pytest.raises(UnsupportedFormat, match="not a simulated world"):
+    with pytest.raises(UnsupportedFormat, match="not a simulated world") as caught:
         World.open(world.path)
+    assert "remove the directory to begin anew" in caught.value.hint
     (world.path / "world.json").write_text('{"format": "kubexm-world/9", "settings": {}}')
     with pytest.raises(UnsupportedFormat, match="kubexm-world/9"):
         World.open(world.path)

@@ -191,7 +191,7 @@ async def retry(params: RetryParams, front: Front, home: Home) -> RunOutcome:
     with places.store_of(home, params.task) as store, store.acquire(params.task) as lease:
         stored = store.run(params.task)
         documents = store.documents(stored.id)
-        corrected = _corrected(stored, documents, params)
+        corrected = _corrected(stored, documents, params, front)
         if not params.force:
             _refuse_if_stale(store, stored, (corrected or documents).graph)
         changed = _plan_of(corrected) if corrected is not None else None
@@ -215,7 +215,9 @@ def _refuse_if_ended(stored: Run) -> None:
         )
 
 
-def _corrected(stored: Run, documents: Documents, params: RetryParams) -> Documents | None:
+def _corrected(
+    stored: Run, documents: Documents, params: RetryParams, front: Front
+) -> Documents | None:
     """What the run is made of from now on, if there is a new file."""
     if params.pipeline is None:
         if stored.status == "Success" and not stored.degraded:
@@ -232,6 +234,7 @@ def _corrected(stored: Run, documents: Documents, params: RetryParams) -> Docume
             f" `{planned.graph.name}`",
             hint="give the corrected file of the same pipeline",
         )
+    front.warn(planned.warnings)
     if stored.world is None:
         refuse_what_has_no_connector(planned.graph, planned.hosts)
     else:

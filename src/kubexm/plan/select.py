@@ -64,7 +64,7 @@ def named(graph: ExecutionGraph, paths: tuple[str, ...]) -> tuple[str, ...]:
     if not paths:
         return ()
     names = _Names(graph)
-    names.check(Selection(only=paths))
+    names.check(Selection(), paths)
     found = names.matching(paths)
     return tuple(id for id in graph.nodes if id in found)
 
@@ -220,13 +220,16 @@ class _Names:
         roots = {path[0] for path in self._paths.values()}
         self._root = roots.pop() if len(roots) == 1 else None
 
-    def check(self, selection: Selection) -> None:
+    def check(self, selection: Selection, breakpoints: tuple[str, ...] = ()) -> None:
         """Raise `UnknownPath` for every name that the graph does not have."""
-        paths = (*selection.only, *selection.from_, *selection.skip)
-        problems = [
-            *self._unknown(paths, self._match, "path or tag", lambda: self._known),
-            *self._unknown(selection.hosts, self._match_hosts, "host", lambda: self._graph.hosts),
-        ]
+        given = (
+            ("--only", selection.only, self._match, "path or tag"),
+            ("--from", selection.from_, self._match, "path or tag"),
+            ("--skip", selection.skip, self._match, "path or tag"),
+            ("--hosts", selection.hosts, self._match_hosts, "host"),
+            ("--break", breakpoints, self._match, "path or tag"),
+        )
+        problems = [problem for item in given for problem in self._unknown(*item)]
         if len(problems) == 1:
             raise UnknownPath(problems[0].message, hint=problems[0].hint)
         if problems:
@@ -242,15 +245,16 @@ class _Names:
 
     def _unknown(
         self,
+        flag: str,
         patterns: Iterable[str],
         match: Callable[[str], Iterable[str]],
         what: str,
-        known: Callable[[], Collection[str]],
     ) -> Iterator[Problem]:
         for pattern in dict.fromkeys(patterns):
             if not any(True for _ in match(pattern)):
-                hint = did_you_mean(pattern, known())
-                yield Problem(f"`{self._graph.name}` has no {what} `{pattern}`", hint=hint)
+                hint = did_you_mean(pattern, self._graph.hosts if what == "host" else self._known)
+                message = f"`{flag} {pattern}`: `{self._graph.name}` has no such {what}"
+                yield Problem(message, hint=hint)
 
     @cached_property
     def _known(self) -> set[str]:

@@ -19,6 +19,7 @@ from kubexm.sim.settings import Machine, WorldSettings
 from kubexm.sim.state import HostState, Journals
 
 _FORMAT = "kubexm-world/1"
+_ANEW = "remove the directory to begin anew, or make another world with `--world NEW`"
 
 
 class _Document(msgspec.Struct, frozen=True):
@@ -64,7 +65,8 @@ class World:
         try:
             return cls(path, _settings(document.read_bytes(), str(document)))
         except (FileNotFoundError, NotADirectoryError):
-            raise InvalidInput(f"there is no simulated world in `{path}`") from None
+            hint = "give the directory of one with `--world`, or leave it out to make one"
+            raise InvalidInput(f"there is no simulated world in `{path}`", hint=hint) from None
 
     def host(self, name: str) -> SimHost:
         """A host of the world; every name has one."""
@@ -121,7 +123,9 @@ def _settings(data: bytes, where: str) -> WorldSettings:
     try:
         document = msgspec.json.decode(data, type=_Document)
         if document.format != _FORMAT:
-            raise UnsupportedFormat(f"`{document.format}`, want `{_FORMAT}`", where=where)
+            message = f"`{document.format}`, want `{_FORMAT}`"
+            raise UnsupportedFormat(message, where=where, hint=_ANEW)
         return msgspec.json.decode(document.settings, type=WorldSettings)
     except msgspec.DecodeError as error:
-        raise UnsupportedFormat(f"not a simulated world: {error}", where=where) from error
+        message = f"not a simulated world: {error}"
+        raise UnsupportedFormat(message, where=where, hint=_ANEW) from error

@@ -300,7 +300,8 @@ class _Planner:
             for number, role in enumerate(roles):
                 if role not in known:
                     self._has_gaps = True
-                    hint = f"{did_you_mean(role, known)} or say `roles: [{role}]` under `spec`"
+                    declare = f"if it may have no host, say `roles: [{role}]` under `spec`"
+                    hint = f"{did_you_mean(role, known)}; {declare}"
                     finding = Finding((key, number), f"no host has the role `{role}`", hint)
                     self._findings.append(finding.under(*place.path))
 

@@ -103,8 +103,8 @@ Times are seconds.
 _CLOSING = """## References
 
 Parameters of steps may hold references.
-A text that is one reference becomes the value itself, with its type; inside of a longer text the
-value is written out.
+A text that is one reference becomes the value itself, with its type; where a parameter takes only
+text, a number or a truth value is written out, as inside of a longer text: `3`, `1.5`, `true`.
 `$${` stands for a literal `${`.
 
 | reference | what it names | known |
@@ -116,7 +116,8 @@ value is written out.
 | `${values.NAME}` | what a `value` or `mint` step before has left | when it runs |
 
 Facts are `os.id`, `os.version`, `os.name`, `os.like`, `kernel`, `arch`, `cpus`, `memory_mib`,
-`hostname`, `addresses`, `machine_id` and `boot_id`; one that a host does not tell is missing.
+`hostname`, `addresses`, `machine_id` and `boot_id`; one that a host does not tell is missing, and
+any other name is refused.
 Parts of mappings and lists are named with dots: `${vars.app.ports.0}`.
 A variable may hold references to other variables and to the host.
 Variables of a host win over those of the pipeline, and `--set NAME=VALUE` wins over both;

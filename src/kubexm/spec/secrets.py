@@ -112,7 +112,9 @@ def uses(nodes: Iterable[ExecutionNode], scopes: Mapping[str, Scope]) -> Iterato
     left out.
     """
     for node in nodes:
-        fields = {name: node.step.params.get(name) for name in SECRETS.get(node.step.kind, ())}
+        if node.step.kind not in SECRETS:
+            continue
+        fields = {name: node.step.params.get(name) for name in SECRETS[node.step.kind]}
         hosts = [scopes[host] for host in node.hosts if host in scopes]
         if node.when is None and not references.holds_references(fields):
             del hosts[1:]  # the same everywhere

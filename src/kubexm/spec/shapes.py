@@ -74,8 +74,10 @@ def as_text(written: Any, value: Any, kind: types.Type) -> Any:
 
 
 def _is_missing_text(value: Any, kind: types.Type) -> bool:
+    if not isinstance(value, bool | int | float):
+        return False
     is_text = any(isinstance(choice, types.StrType) for choice in alternatives(kind))
-    return is_text and isinstance(value, bool | int | float) and any(mismatches(value, kind))
+    return is_text and any(mismatches(value, kind))
 
 
 def _parts(kind: types.Type) -> Callable[[str | int], types.Type]:
