@@ -138,7 +138,7 @@ def test_process_that_lost_its_lease_ends_by_itself_and_says_why(site: Site) -> 
 def test_run_on_hosts_that_can_not_be_reached_by_this_version_is_never_made(local: Site) -> None:
     local.write(HELD)
 
-    with pytest.raises(InvalidInput, match="host `n1` is reached by ssh"):
+    with pytest.raises(InvalidInput, match=r"1 host to be reached by ssh.*: `n1`"):
         local.run()
 
     assert not local.database.exists()

@@ -122,3 +122,19 @@ def test_the_pages_name_every_kind_of_step() -> None:
     page = reference.render_steps_reference()
 
     assert all(f"\n## {kind}\n" in page for kind in registry.kinds())
+
+
+def test_a_mode_is_described_as_the_text_it_has_to_be() -> None:
+    step = json_schema()["$defs"]["StepSpec"]["properties"]["file"]
+
+    assert "| `mode` | text |" in reference.render_steps_reference()
+    assert {"type": "integer"} not in step["properties"]["mode"]["anyOf"]
+
+
+def test_a_key_that_can_have_one_value_is_offered_with_it() -> None:
+    with pytest.raises(InvalidPipeline) as caught:
+        parse_pipeline(with_steps("- {name: s, noop: }").partition("\n")[2])
+
+    assert [problem.hint for problem in caught.value.problems] == [
+        "add `apiVersion: kubexm.io/v1alpha1`"
+    ]

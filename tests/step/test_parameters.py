@@ -113,3 +113,16 @@ def test_every_kind_can_say_what_is_true_afterwards() -> None:
         assert step.summary()
         assert registry.load(kind, step.spec().params) == step
         assert len(registry.digest(kind)) == 16
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(644, "0644"), (0o644, "0644"), (600, "0600"), (0o600, "0600"), (1777, "1777")],
+)
+def test_a_number_for_a_mode_is_refused_with_the_text_that_was_meant(
+    number: int, text: str
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        registry.load("file", {"path": "/x", "mode": number})
+
+    assert caught.value.hint == f'write `mode: "{text}"`'

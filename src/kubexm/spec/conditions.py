@@ -49,11 +49,10 @@ def decided(when: str | None, scope: Mapping[str, Any]) -> bool:
     """Whether it is known, by what is in scope, that a condition holds."""
     if when is None:
         return True
-    condition = expressions.compile_expression(when)
-    if any(reference.root not in scope for reference in condition.references):
-        return False
     try:
-        return condition.holds(scope)
+        condition = expressions.compile_expression(when)
+        known = all(reference.root in scope for reference in condition.references)
+        return known and condition.holds(scope)
     except BadExpression:
         return False
 

@@ -67,7 +67,7 @@ def require_mode(mode: Mode) -> None:
         raise BadParameter(message, f'write `mode: "{_meant(mode)}"`')
     if mode is not None and not _OCTAL.fullmatch(mode):
         message = f"`mode` is `{mode}`, want three or four octal digits"
-        raise BadParameter(message, 'write such as `mode: "0644"`')
+        raise BadParameter(message, 'write three or four of 0 to 7, such as `mode: "0644"`')
 
 
 def _meant(mode: int) -> str:
