@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pytest
 from tests import virtual
-from tests.engine.stage import Actor, Stage, _Runtime, graph_of, step
+from tests.engine.stage import (
+    Actor,
+    LoadedPlay,
+    ProbedPlay,
+    Stage,
+    _Runtime,
+    fails,
+    graph_of,
+    of,
+    play,
+    step,
+)
 
 from kubexm.engine import Control, MemoryJournal, Options, execute
 from kubexm.engine.debug import Choice, Debugger, Situation
 from kubexm.errors import StepFailed
-from kubexm.plan import GraphExecutionResult, node, per_host
+from kubexm.plan import GraphExecutionResult, Key, chain, node, per_host
 from kubexm.plan.graph import ExecutionGraph
+from kubexm.plan.records import RunState
+from kubexm.runner.host import Command, Host
 from kubexm.runtime.contexts import StepContext
+from kubexm.step.contract import Minter, NotYet, Reader, Step, Verdict
 
 
 class Person:
@@ -30,7 +47,11 @@ def three() -> ExecutionGraph:
 
 
 def debugged(
-    stage: Stage, person: Person, graph: ExecutionGraph, *breakpoints: str
+    stage: Stage,
+    person: Person,
+    graph: ExecutionGraph,
+    *breakpoints: str,
+    journal: MemoryJournal | None = None,
 ) -> GraphExecutionResult:
     control = Control()
     debugger = Debugger(person.ask, control, breakpoints)
@@ -40,7 +61,7 @@ def debugged(
             _Runtime(stage),
             Options(parallelism=1),
             load=debugger.wrap(stage.load),
-            journal=MemoryJournal(),
+            journal=journal or MemoryJournal(),
             control=control,
         )
     )
@@ -85,6 +106,83 @@ def test_abort_cancels_the_run() -> None:
 
     assert result.status == "Cancelled"
     assert stage.started() == [("a", "h")]
+    assert statuses(result) == {"a": "Success", "b": "Cancelled", "c": "Cancelled"}
+    assert result.node_results["b"].host_results["h"].message == "aborted in the debugger"
+
+
+def test_a_unit_at_which_the_run_was_aborted_runs_when_it_is_resumed() -> None:
+    first, journal = Stage(), MemoryJournal()
+    debugged(first, Person("run", "abort"), three(), journal=journal)
+    later = Stage()
+
+    result = later.run(three(), state=RunState.fold(journal.records))
+
+    assert later.started() == [("b", "h"), ("c", "h")]
+    assert result.status == "Success"
+
+
+def test_a_failed_unit_at_which_the_run_was_aborted_runs_when_it_is_resumed() -> None:
+    first, journal = Stage(a=fails("no")), MemoryJournal()
+    aborted = debugged(first, Person("run", "abort"), three(), journal=journal)
+    later = Stage()
+
+    result = later.run(three(), state=RunState.fold(journal.records))
+
+    said = aborted.node_results["a"].host_results["h"].message
+    assert (aborted.status, said) == ("Cancelled", "aborted in the debugger; before that: no")
+    assert result.status == "Success"
+    assert [name for name, _ in later.started()] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("role", [Reader, Minter])
+def test_what_needs_a_value_that_was_skipped_by_hand_says_so(role: type[Step]) -> None:
+    stage = Stage(r=Actor(role=role, values={"v": 1}))
+    graph = graph_of(
+        chain(play("r", "h", provides=[Key("v")]), play("a", "h", needs=["v"]), play("b", "h"))
+    )
+    answers: tuple[Choice, ...] = ("skip", "run") if role is Reader else ("run", "skip")
+
+    result = debugged(stage, Person(*answers), graph, "r", "a")
+
+    assert ("r", "h") not in stage.started()
+    assert of(result, "r", "h").satisfied
+    assert of(result, "a", "h").message == (
+        "needs the value `v`, but `r` on `h` left none: skipped by hand"
+    )
+
+
+def test_an_aborted_minter_has_changed_nothing() -> None:
+    stage = Stage(r=Actor(role=Minter, values={"v": 1}))
+    graph = graph_of(chain(play("r", "h", provides=[Key("v")]), play("a", "h", needs=["v"])))
+
+    result = debugged(stage, Person("abort"), graph, "r")
+
+    assert (of(result, "r", "h").status, of(result, "r", "h").changed) == ("Cancelled", False)
+
+
+def test_it_asks_once_however_often_a_unit_looks_again() -> None:
+    looks = iter((NotYet(1.0, "wait"), NotYet(1.0, "wait"), None))
+    stage, person = Stage(a=Actor(run=lambda ctx: next(looks), verifies=True)), Person("run")
+    stage.actors["a"].precheck = lambda ctx: (
+        Verdict.holds() if stage.started("end") else Verdict.needed("no")
+    )
+
+    debugged(stage, person, graph_of(play("a", "h")))
+
+    assert len(person.asked) == 1
+
+
+def test_commands_are_shown_as_they_would_be_typed() -> None:
+    class Looking(ProbedPlay):
+        def probe(self, host: Host) -> Sequence[Command]:
+            return (host.command("grep", "two words", "/etc/motd"),)
+
+    stage, person = Stage(), Person("run")
+    stage.load = lambda node: LoadedPlay(Looking(stage, node.id, Actor()), None)  # type: ignore[method-assign]
+
+    debugged(stage, person, graph_of(play("a", "h")))
+
+    assert person.asked[0].commands == ("grep 'two words' /etc/motd",)
 
 
 def test_a_failed_unit_can_be_tried_again_by_hand() -> None:
@@ -112,4 +210,14 @@ def test_a_failed_unit_can_be_passed_over_by_hand() -> None:
 
     result = debugged(stage, Person("run", "skip", "run", "run"), three())
 
-    assert statuses(result) == {"a": "Success", "b": "Success", "c": "Success"}
+    assert statuses(result) == {"a": "Skipped", "b": "Success", "c": "Success"}
+    assert result.node_results["a"].host_results["h"].message == "failed, skipped by hand"
+    assert result.status == "Success"
+
+
+def test_a_failed_unit_can_be_left_failed() -> None:
+    stage = Stage(a=fails("no"))
+
+    result = debugged(stage, Person("run", "fail"), three())
+
+    assert statuses(result) == {"a": "Failed", "b": "Skipped", "c": "Skipped"}

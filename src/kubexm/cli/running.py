@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 
 from kubexm.app import runs
 from kubexm.app.execution import Front, Show
@@ -19,34 +19,42 @@ Carry = Callable[[Front, Home], Awaitable[RunOutcome]]
 
 async def run(params: RunParams, output: Format, logged: bool) -> int:
     """Run a pipeline."""
-    return await _watched(
-        lambda front, home: runs.run(params, front, home),
-        output,
-        _shows(logged, params.debug),
-        debug=params.debug,
-    )
+
+    def carry(front: Front, home: Home) -> Awaitable[RunOutcome]:
+        return runs.run(params, front, home)
+
+    if params.debug:
+        return await _debugged(carry, output, logged)
+    return await _watched(carry, output, Front(shows=_shows(logged)))
+
+
+async def _debugged(carry: Carry, output: Format, logged: bool) -> int:
+    """One terminal for the lines of the run and for the debugger's questions."""
+    from kubexm.cli.debugger import Console
+
+    console = Console()
+    shows = (show_as_log,) if logged else (console.show,)
+    return await _watched(carry, output, Front(shows=shows, ask=console.ask))
 
 
 async def resume(params: ResumeParams, output: Format, logged: bool) -> int:
     """Go on with a run."""
     return await _watched(
-        lambda front, home: runs.resume(params, front, home), output, _shows(logged)
+        lambda front, home: runs.resume(params, front, home), output, Front(shows=_shows(logged))
     )
 
 
 async def retry(params: RetryParams, output: Format, logged: bool) -> int:
     """Open a run again."""
     return await _watched(
-        lambda front, home: runs.retry(params, front, home), output, _shows(logged)
+        lambda front, home: runs.retry(params, front, home), output, Front(shows=_shows(logged))
     )
 
 
-async def _watched(carry: Carry, output: Format, shows: Sequence[Show], debug: bool = False) -> int:
-    front = Front(shows=shows, warn=messages.warn)
+async def _watched(carry: Carry, output: Format, front: Front) -> int:
+    front.warn = messages.warn
     if terminal.is_interactive():
         front.confirm = terminal.confirm
-    if debug:
-        front.ask = terminal.ask
     with terminal.signals(front.control):
         outcome = await carry(front, Home.from_environment())
     if output == "text":
@@ -56,11 +64,11 @@ async def _watched(carry: Carry, output: Format, shows: Sequence[Show], debug: b
     return endings.exit_code(outcome.result)
 
 
-def _shows(logged: bool, debug: bool = False) -> tuple[Show, ...]:
+def _shows(logged: bool) -> tuple[Show, ...]:
     """A log if one was asked for; else a live view on a terminal, and lines elsewhere."""
     if logged:
         return (show_as_log,)
-    if sys.stderr.isatty() and not debug:
+    if sys.stderr.isatty():
         from kubexm.cli.live import show_live
 
         return (show_live,)

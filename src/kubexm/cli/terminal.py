@@ -1,4 +1,4 @@
-"""A person at a terminal: signals, questions, the debugger's prompt."""
+"""A person at a terminal: signals, questions."""
 
 from __future__ import annotations
 
@@ -9,17 +9,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from kubexm.engine.debug import Choice, Situation
 from kubexm.engine.options import Control
 from kubexm.errors import Refused
-
-CHOICES: dict[str, Choice] = {
-    "r": "run",
-    "s": "skip",
-    "a": "abort",
-    "c": "continue",
-    "t": "retry",
-}
 
 
 def is_interactive() -> bool:
@@ -57,30 +48,15 @@ def _hint(number: signal.Signals) -> None:
 
 async def confirm(question: str) -> None:
     """Ask a person to go on; no is a refusal."""
-    answer = await asyncio.to_thread(_input, f"{question} [y/N] ")
+    answer = await asyncio.to_thread(typed, f"{question} [y/N] ")
+    if answer is None:
+        raise Refused("nobody answers: the end of the input was reached")
     if answer.strip().lower() not in ("y", "yes"):
         raise Refused(f"answered no to: {question}")
 
 
-async def ask(situation: Situation) -> Choice:
-    """The debugger's question before a unit, or after it failed."""
-    sys.stderr.write(f"\n{situation.node} on {situation.host}\n  {situation.summary}\n")
-    if situation.error:
-        sys.stderr.write(f"  failed: {situation.error}\n")
-    prompt = "re[t]ry [s]kip [a]bort" if situation.error else "[r]un [s]kip [c]ontinue [a]bort"
-    while True:
-        answer = await asyncio.to_thread(_input, f"{prompt} [p]rint commands > ")
-        if answer.strip()[:1] == "p":
-            looks = situation.commands or ("it runs without looking first",)
-            sys.stderr.write("".join(f"  {line}\n" for line in looks))
-        elif (choice := CHOICES.get(answer.strip()[:1] or "r")) is not None:
-            return "retry" if situation.error and choice == "run" else choice
-
-
-def _input(prompt: str) -> str:
+def typed(prompt: str) -> str | None:
+    """A line of the input; None at its end."""
     sys.stderr.write(prompt)
     sys.stderr.flush()
-    line = sys.stdin.readline()
-    if not line:
-        raise Refused("nobody answers: the end of the input was reached")
-    return line
+    return sys.stdin.readline() or None

@@ -5,10 +5,12 @@ It wraps the loader, so the scheduler neither knows nor cares.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from kubexm.engine.failures import Ended, PassedOver
 from kubexm.engine.options import Control
 from kubexm.engine.ports import Load, Loaded
 from kubexm.plan.node import StepSpec
@@ -16,7 +18,8 @@ from kubexm.plan.validation import inside
 from kubexm.runtime.contexts import StepContext, UnitView
 from kubexm.step.contract import Expander, Minter, NotYet, Outcome, Reader, Step, Verdict
 
-Choice = Literal["run", "skip", "retry", "abort", "continue"]
+Choice = Literal["run", "skip", "retry", "fail", "abort", "continue"]
+ABORTED = "aborted in the debugger"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,7 @@ class Debugger:
         self._control = control
         self._breakpoints = tuple(breakpoints)
         self._running_on = False
+        self._asked_before: set[tuple[str, str, int]] = set()
 
     def wrap(self, load: Load) -> Load:
         """A loader whose steps stop and ask."""
@@ -52,24 +56,32 @@ class Debugger:
         return not self._running_on
 
     async def before(self, step: Step, ctx: StepContext) -> Choice:
-        """What the user wants to do with this unit."""
-        if not self.stops_at(ctx.node):
+        """What the user wants to do with this attempt; asked once, however often it looks."""
+        attempt = (ctx.node, ctx.host.name, ctx.attempt)
+        if attempt in self._asked_before or not self.stops_at(ctx.node):
             return "run"
+        self._asked_before.add(attempt)
         choice = await self._asked(step, ctx, "")
+        if choice == "abort":
+            raise Ended(ABORTED, begun=False)
         if choice == "continue":
             self._running_on, self._breakpoints = True, ()
         return choice
 
-    async def after_failure(self, step: Step, ctx: StepContext, error: BaseException) -> Choice:
+    async def after_failure(self, step: Step, ctx: StepContext, error: Exception) -> Choice:
         """Whether to try once more, go on as if it had worked, or leave it failed."""
-        return await self._asked(step, ctx, str(error) or type(error).__name__)
+        said = str(error) or type(error).__name__
+        choice = await self._asked(step, ctx, said)
+        if choice == "abort":
+            raise Ended(f"{ABORTED}; before that: {said}")
+        return choice
 
     async def _asked(self, step: Step, ctx: StepContext, error: str) -> Choice:
-        commands = tuple(" ".join(command.argv) for command in step.probe(ctx.host) or ())
+        commands = tuple(shlex.join(command.argv) for command in step.probe(ctx.host) or ())
         situation = Situation(ctx.node, ctx.host.name, step.summary(), commands, error)
         choice = await self._ask(situation)
         if choice == "abort":
-            self._control.cancel("aborted in the debugger")
+            self._control.cancel(ABORTED)
         return choice
 
 
@@ -93,23 +105,28 @@ class _Paused(Step):
         return self._step.summary()
 
     async def precheck(self, ctx: StepContext) -> Verdict:
-        choice = await self._debugger.before(self._step, ctx)
-        if choice in ("skip", "abort"):
+        if await self._debugger.before(self._step, ctx) == "skip":
             return Verdict.holds("skipped by hand")
         return await self._step.precheck(ctx)
 
     async def run(self, ctx: StepContext) -> Outcome | NotYet | None:
-        if isinstance(self._step, Reader | Minter | Expander):
-            await self._debugger.before(self._step, ctx)  # these have no precheck to stop at
+        await self._before_what_always_runs(ctx)
         while True:
             try:
                 return await self._step.run(ctx)
             except Exception as error:
                 choice = await self._debugger.after_failure(self._step, ctx, error)
                 if choice == "skip":
-                    return Outcome(changed=False, message="failed, skipped by hand")
+                    raise PassedOver("failed, skipped by hand") from error
                 if choice != "retry":
                     raise
+
+    async def _before_what_always_runs(self, ctx: StepContext) -> None:
+        """These have no precheck to stop at; without its value, what needs it will fail."""
+        if not isinstance(self._step, Reader | Minter | Expander):
+            return
+        if await self._debugger.before(self._step, ctx) == "skip":
+            raise PassedOver("skipped by hand")
 
     async def rollback(self, ctx: StepContext) -> None:
         await self._step.rollback(ctx)

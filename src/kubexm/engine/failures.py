@@ -35,11 +35,16 @@ class HeldBack(Exception):
 
 
 class Ended(Exception):
-    """The run stops, and the unit with it before it was done."""
+    """The run stops, and the unit with it before it was done, or before it has `begun`."""
 
-    def __init__(self, reason: str, cause: Cause | None = None) -> None:
+    def __init__(self, reason: str, cause: Cause | None = None, *, begun: bool = True) -> None:
         super().__init__(reason)
         self.cause = cause
+        self.begun = begun
+
+
+class PassedOver(Ended):
+    """A person said that the run goes on without this unit, as if there were nothing to do."""
 
 
 def classify(error: BaseException) -> Failure:

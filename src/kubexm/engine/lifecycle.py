@@ -15,7 +15,7 @@ import msgspec
 
 from kubexm.engine.answers import checked_outcome, checked_verdict
 from kubexm.engine.budget import UNLIMITED, Budget
-from kubexm.engine.failures import Ended, Failure, HeldBack, classify
+from kubexm.engine.failures import Ended, Failure, HeldBack, PassedOver, classify
 from kubexm.engine.foresight import Foresight
 from kubexm.engine.lanes import Lane
 from kubexm.engine.options import Options
@@ -108,6 +108,8 @@ class Lifecycle:
             return await self._attempts(unit)
         except HeldBack as held:
             return Finished("Skipped", f"held back by {held.cause}", cause=held.cause)
+        except PassedOver as passed:
+            return Finished("Skipped", str(passed), skipped=True, sign="=")
         except Ended as ended:
             return self._cut_short(unit, ended)
         except GeneratorExit:
@@ -119,7 +121,7 @@ class Lifecycle:
 
     def _cut_short(self, unit: Unit, ended: Ended) -> Finished:
         """It was ended; amid a run, of this life or an earlier, it may have changed something."""
-        amid = unit.ends != FREELY or self._floor.was_intended(unit)
+        amid = (ended.begun and unit.ends != FREELY) or self._floor.was_intended(unit)
         changed = amid and unit.node.work.changes
         return Finished("Cancelled", str(ended), changed=changed, cause=ended.cause)
 

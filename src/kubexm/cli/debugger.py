@@ -1,0 +1,74 @@
+"""The debugger at a terminal: lines and questions in the order of what happened."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping
+
+from kubexm.cli import terminal
+from kubexm.cli.lines import line_of
+from kubexm.engine.bus import Subscription
+from kubexm.engine.debug import Choice, Situation
+from kubexm.plan.graph import ExecutionGraph
+
+BEFORE: Mapping[str, Choice] = {"r": "run", "s": "skip", "c": "continue", "a": "abort"}
+AFTER: Mapping[str, Choice] = {"t": "retry", "s": "skip", "f": "fail", "a": "abort"}
+_SPELLED = {"retry": "re[t]ry"}
+
+
+class Console:
+    """One terminal for both, so that no line lands inside a question."""
+
+    def __init__(self) -> None:
+        self._question = ""
+
+    async def show(self, subscription: Subscription, _graph: ExecutionGraph) -> None:
+        """Print the plain lines; one that comes amid a question has it asked again."""
+        async for event in subscription:
+            if (line := line_of(event)) is None:
+                continue
+            _say(f"\n{line}\n{self._question}" if self._question else f"{line}\n")
+
+    async def ask(self, situation: Situation) -> Choice:
+        """What to do with a unit, before it or after it failed."""
+        await asyncio.sleep(0)  # the view has its turn first: the unit before this one ended
+        failed = f"  failed: {situation.error}\n" if situation.error else ""
+        _say(f"\n{situation.node} on {situation.host}\n  {situation.summary}\n{failed}")
+        choices = AFTER if situation.error else BEFORE
+        while True:
+            answer = await self._answer(choices)
+            if answer is None:
+                _say("\nthe input has ended: aborting\n")
+                return "abort"
+            word = answer.strip() or next(iter(choices))
+            if word in ("p", "print"):
+                looks = situation.commands or ("it runs without looking first",)
+                _say("".join(f"  {line}\n" for line in looks))
+            elif (choice := _choices(choices).get(word)) is not None:
+                return choice
+            else:
+                _say(f"  `{word}` is no answer here, want one of {_letters(choices)}\n")
+
+    async def _answer(self, choices: Mapping[str, Choice]) -> str | None:
+        """The line that was typed; None at the end of the input."""
+        words = [_SPELLED.get(word, f"[{key}]{word[1:]}") for key, word in choices.items()]
+        self._question = f"{' '.join(words)} [p]rint commands > "
+        try:
+            return await asyncio.to_thread(terminal.typed, self._question)
+        finally:
+            self._question = ""
+
+
+def _choices(choices: Mapping[str, Choice]) -> Mapping[str, Choice]:
+    """By letter, and by the whole word."""
+    return {**choices, **{choice: choice for choice in choices.values()}}
+
+
+def _letters(choices: Mapping[str, Choice]) -> str:
+    return ", ".join((*choices, "p"))
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()

@@ -1,0 +1,83 @@
+"""The debugger's questions at a terminal."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.cli.answers import Kubexm
+
+Write = Callable[..., Path]
+Type = Callable[[str], None]
+
+TWO = """
+- {name: one, directory: {path: /srv/one}}
+- {name: two, directory: {path: /srv/two}}
+"""
+ONE_HOST = "    - {name: n1}\n"
+
+
+@pytest.fixture
+def type_in(monkeypatch: pytest.MonkeyPatch) -> Type:
+    return lambda text: monkeypatch.setattr("sys.stdin", io.StringIO(text))
+
+
+def test_a_line_stands_before_the_question_about_the_next_unit(
+    kubexm: Kubexm, pipeline: Write, type_in: Type
+) -> None:
+    type_in("r\nr\n")
+
+    answer = kubexm("run", "-f", pipeline(TWO, hosts=ONE_HOST), "--simulate", "--debug")
+
+    assert answer.code == 0
+    changed = answer.err.index("changed  n1  site/base/setup/one")
+    assert changed < answer.err.index("site/base/setup/two on n1")
+
+
+def test_a_line_that_comes_amid_a_question_has_it_asked_again(
+    kubexm: Kubexm, pipeline: Write, type_in: Type
+) -> None:
+    type_in("r\nr\n")
+
+    answer = kubexm("run", "-f", pipeline(TWO), "--simulate", "--debug", "--hosts", "n1,n2")
+
+    for line in answer.err.splitlines():
+        assert "changed  " not in line.partition(" > ")[2]
+
+
+def test_an_unknown_answer_is_told_what_is_possible(
+    kubexm: Kubexm, pipeline: Write, type_in: Type
+) -> None:
+    type_in("x\nabort\n")
+
+    answer = kubexm("run", "-f", pipeline(TWO, hosts=ONE_HOST), "--simulate", "--debug")
+
+    assert "`x` is no answer here, want one of r, s, c, a, p" in answer.err
+    assert answer.code == 3
+
+
+@pytest.mark.parametrize("more", [(), ("--check",)])
+def test_the_end_of_the_input_aborts(
+    kubexm: Kubexm, pipeline: Write, type_in: Type, more: tuple[str, ...]
+) -> None:
+    type_in("")
+
+    answer = kubexm("run", "-f", pipeline(TWO, hosts=ONE_HOST), "--simulate", "--debug", *more)
+
+    assert answer.code == 3
+    assert "the input has ended: aborting" in answer.err
+
+
+def test_after_a_failure_other_answers_are_possible(
+    kubexm: Kubexm, pipeline: Write, type_in: Type
+) -> None:
+    type_in("r\nc\nfail\n")
+    broken = "- {name: one, command: {argv: [test, -e, /nowhere]}}"
+
+    answer = kubexm("run", "-f", pipeline(broken, hosts=ONE_HOST), "--simulate", "--debug")
+
+    assert "re[t]ry [s]kip [f]ail [a]bort [p]rint commands > " in answer.err
+    assert "`c` is no answer here, want one of t, s, f, a, p" in answer.err
+    assert answer.code == 1
