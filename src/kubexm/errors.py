@@ -23,6 +23,7 @@ KubexmError
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -134,7 +135,7 @@ class CommandFailed(StepFailed):
         self.stderr = stderr
         last = next((line for line in reversed(stderr.splitlines()) if line.strip()), "")
         detail = f": {last.strip()}" if last else ""
-        super().__init__(f"`{' '.join(argv)}` exited with {exit_code}{detail}", hint=hint)
+        super().__init__(f"`{shlex.join(argv)}` exited with {exit_code}{detail}", hint=hint)
 
 
 class TimedOut(StepFailed):

@@ -55,6 +55,10 @@ def test_a_failed_command_brings_its_output_along() -> None:
     assert unit.message == "`make` exited with 2: no rule"
 
 
+def test_the_failure_of_a_command_shows_it_as_it_would_be_typed() -> None:
+    assert str(CommandFailed(["sh", "-c", "exit 3"], 3)) == "`sh -c 'exit 3'` exited with 3"
+
+
 def test_a_failure_message_ends_with_what_to_do() -> None:
     stage = Stage(a=Actor(run=raising(StepFailed("no space", hint="free some"))))
 

@@ -6,6 +6,7 @@ import pytest
 from tests.step.places import LocalPlace, Place, is_root
 
 from kubexm.errors import CommandFailed, StepFailed
+from kubexm.runner.host import Completed
 from kubexm.step.commands import Command
 from kubexm.step.contract import Outcome
 
@@ -103,3 +104,12 @@ def test_runs_as_another_user(place: Place) -> None:
 
     assert isinstance(outcome, Outcome)
     assert outcome.stdout == "nobody"
+
+
+def test_a_command_is_shown_as_it_would_be_typed() -> None:
+    step = Command(
+        ("sh", "-c", "echo $HOME", "${host.name}", ""), unless=("grep", "-q", "a b", "/f")
+    )
+
+    assert step.summary() == "sh -c 'echo $HOME' ${host.name} ''"
+    assert step.judge([Completed(0)]).reason == "`grep -q 'a b' /f` succeeds"

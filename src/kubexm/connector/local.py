@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pwd
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -174,7 +175,7 @@ class LocalConnector:
                 return await process.completed()
         except TimeoutError:
             raise TimedOut(
-                f"`{' '.join(command.argv)}` did not end within {command.timeout:g} s"
+                f"`{shlex.join(command.argv)}` did not end within {command.timeout:g} s"
             ) from None
         finally:
             await process.end(self._grace)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -80,7 +81,7 @@ class SimConnector:
             async with asyncio.timeout(command.timeout):
                 return await self._answer(command, first)
         except TimeoutError:
-            text = " ".join(command.argv)
+            text = shlex.join(command.argv)
             raise TimedOut(f"`{text}` did not end within {command.timeout:g} s") from None
 
     async def _answer(self, command: Command, first: bool) -> Completed:

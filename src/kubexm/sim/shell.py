@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from posixpath import join
@@ -75,7 +76,7 @@ class Shell:
         argv = argv or self.command.argv
         shown = ", ".join(f'"{part}"' for part in argv)
         return StepFailed(
-            f"simulated host `{self.state.name}` does not know `{' '.join(argv)}`",
+            f"simulated host `{self.state.name}` does not know `{shlex.join(argv)}`",
             hint=f"script it in the world's settings: scripts: [{{argv: [{shown}], exit: 0}}]",
         )
 

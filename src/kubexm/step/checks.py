@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kubexm.common.quoting import typed
 from kubexm.errors import Refused
 from kubexm.runner.host import Command, Completed, Host
 from kubexm.runtime.contexts import StepContext
@@ -44,7 +45,7 @@ class Assert(Step):
             raise ValueError("`that` needs a `message` that says what must hold")
 
     def summary(self) -> str:
-        return self.message or f"`{' '.join(self.argv or ())}` succeeds"
+        return self.message or f"`{typed(self.argv or ())}` succeeds"
 
     def probe(self, host: Host) -> Sequence[Command]:
         return () if self.argv is None else (host.command(*self.argv, sudo=self.sudo),)
@@ -62,7 +63,7 @@ class Assert(Step):
 
     def _refusal(self, answer: Completed) -> Refused:
         said = answer.error_text or answer.text
-        found = f"`{' '.join(self.argv or ())}` exited with {answer.exit}"
+        found = f"`{typed(self.argv or ())}` exited with {answer.exit}"
         detail = f"{found}: {said}" if said else found
         failure = f"does not hold: {self.message}: {detail}" if self.message else detail
         return Refused(failure, hint=self.hint)

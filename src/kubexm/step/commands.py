@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
+from kubexm.common.quoting import typed
 from kubexm.common.secrets import SecretRef
 from kubexm.errors import CommandFailed, StepFailed
 from kubexm.runner.host import Command as HostCommand
@@ -82,7 +83,7 @@ class Command(Step):
         object.__setattr__(self, "verifies", self.creates is not None)
 
     def summary(self) -> str:
-        return " ".join(self.argv)
+        return typed(self.argv)
 
     def probe(self, host: Host) -> Sequence[HostCommand]:
         exists = None if self.creates is None else ("test", "-e", self.creates)
@@ -94,7 +95,7 @@ class Command(Step):
         if self.creates is not None and rest.pop(0).ok:
             return Verdict.holds(f"`{self.creates}` exists")
         if self.unless is not None and rest.pop(0).ok:
-            return Verdict.holds(f"`{' '.join(self.unless)}` succeeds")
+            return Verdict.holds(f"`{typed(self.unless)}` succeeds")
         if self.only_if is not None:
             return _condition(self.only_if, rest[0])
         return Verdict.needed(self._missing())
@@ -119,7 +120,7 @@ class Command(Step):
         if self.creates is not None:
             return f"`{self.creates}` does not exist"
         if self.unless is not None:
-            return f"`{' '.join(self.unless)}` fails"
+            return f"`{typed(self.unless)}` fails"
         return "runs every time"
 
     def _command(
@@ -137,7 +138,7 @@ class Command(Step):
 
 
 def _condition(argv: Sequence[str], answer: Completed) -> Verdict:
-    text = " ".join(argv)
+    text = typed(argv)
     if answer.exit in _CANT_RUN:
         raise StepFailed(f"can't ask `{text}`: {answer.error_text}")
     if answer.ok:

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from kubexm.common.quoting import typed
 from kubexm.errors import CommandFailed, StepFailed
 from kubexm.plan.node import Key
 from kubexm.runtime.contexts import StepContext
@@ -50,7 +51,7 @@ class Output(Step):
             raise ValueError(f"`ttl` is {self.ttl:g}, want more than 0")
 
     def summary(self) -> str:
-        return f"value {self.key} from `{' '.join(self.argv)}`"
+        return f"value {self.key} from `{typed(self.argv)}`"
 
     def provides(self) -> tuple[Key, ...]:
         return (Key(self.key, self.scope, self.secret, self.ttl),)
@@ -80,7 +81,7 @@ class Output(Step):
         try:
             return json.loads(text)
         except json.JSONDecodeError as error:
-            what = f"`{' '.join(self.argv)}` did not write JSON: {error.msg}"
+            what = f"`{typed(self.argv)}` did not write JSON: {error.msg}"
             raise StepFailed(f"{what}, line {error.lineno} column {error.colno}") from None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from kubexm.common.quoting import typed
 from kubexm.runner import network
 from kubexm.runner.host import Command, Completed, Host
 from kubexm.runtime.contexts import StepContext
@@ -59,7 +60,7 @@ class WaitFor(Step):
             return f"port {self.port} of {self.address} is open"
         if self.url is not None:
             return f"{self.url} answers"
-        return f"`{' '.join(self.command or ())}` succeeds"
+        return f"`{typed(self.command or ())}` succeeds"
 
     def probe(self, host: Host) -> Sequence[Command]:
         if self.port is not None:
@@ -76,7 +77,7 @@ class WaitFor(Step):
             return Verdict.holds()
         if self.port is not None:
             return Verdict.needed(f"port {self.port} of {self.address} is closed")
-        return Verdict.needed(f"`{' '.join(self.command or ())}` exited with {answer.exit}")
+        return Verdict.needed(f"`{typed(self.command or ())}` exited with {answer.exit}")
 
     async def run(self, ctx: StepContext) -> Outcome | NotYet:
         verdict = await self.precheck(ctx)
