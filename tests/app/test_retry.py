@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import pytest
 from tests.app.site import Site, statuses, task_of
 
@@ -263,3 +265,31 @@ def test_file_of_another_pipeline_is_refused(site: Site) -> None:
         site.retry(task, corrected=True)
 
     assert site.stored()[0].status == "Failed"
+
+
+def test_what_a_rollback_left_starts_again_at_its_precheck(site: Site) -> None:
+    """It may have stood on what was undone, and be gone with it."""
+    steps = """
+    onFailure: rollback
+    modules:
+      - name: base
+        tasks:
+          - name: work
+            steps:
+              - name: place
+                command: {argv: [mkdir, -p, /srv/data], undo: [rm, -rf, /srv/data]}
+              - {name: fill, command: {argv: [touch, /srv/data/seed], creates: /srv/data/seed}}
+              - {name: label, command: {argv: [touch, /srv/label], creates: /srv/label}}
+              - {name: fails, command: {argv: [deploy]}}
+    """
+    fails_once = FAILS_ONCE.replace("exit: 1,", "hosts: n2, exit: 1,")
+    site.write(HOSTS + textwrap.dedent(steps) + fails_once)
+    first = site.run()
+
+    outcome = site.retry(task_of(first))
+
+    assert first.result.status == "RolledBack"
+    assert statuses(first.result)["label"] == {"n1": "Success", "n2": "Success"}
+    assert outcome.result.status == "Success"
+    assert site.read("n1", "/srv/data/seed") == ""
+    assert statuses(outcome.result)["label"] == {"n1": "Satisfied", "n2": "Satisfied"}

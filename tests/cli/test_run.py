@@ -107,6 +107,29 @@ def test_one_is_said_in_the_singular(kubexm: Kubexm, pipeline: Write) -> None:
     assert "1 host can't be reached" in lost.err
 
 
+def test_what_a_rollback_leaves_is_named(kubexm: Kubexm, pipeline: Write) -> None:
+    steps = """
+- {name: made, directory: {path: /srv/made}}
+- {name: label, command: {argv: [touch, /srv/label], creates: /srv/label}}
+- {name: broken, command: {argv: [test, -e, /nowhere]}}
+"""
+    file = pipeline(steps, hosts="    - {name: n1}\n")
+
+    answer = kubexm("run", "-f", file, "--simulate", "--on-failure", "rollback")
+    task = answer.out.split()[-1]
+
+    assert "undone   n1  @undo/site/base/setup/made" in answer.err
+    assert "left     n1  @undo/site/base/setup/label: the step has no undo" in answer.err
+    for said in (answer.out, kubexm("task", "show", task).out):
+        assert "1 rolled back" in said
+        assert "1 changed" in said
+        assert (
+            "rollback: Success, 1 unit\n"
+            "  left as it is, for want of an undo: 1 unit\n"
+            "    site/base/setup/label  [n1]\n"
+        ) in said
+
+
 def test_a_lost_host_that_is_tolerated_ends_with_five(kubexm: Kubexm, pipeline: Write) -> None:
     faults = "  simulate: {faults: [{kind: unreachable, hosts: n2, at: 1}]}\n"
 

@@ -87,6 +87,7 @@ class Actor:
     undoes_itself: bool = False
     verifies: bool = False
     declares_intent: bool = False
+    can_be_undone: bool = True
     when: Callable[[UnitView], bool] | None = None
 
 
@@ -138,6 +139,10 @@ class Play(Step):
         return Outcome(
             changed=self.actor.changed, values=self.actor.values, fragment=self.actor.fragment
         )
+
+    @property
+    def can_be_undone(self) -> bool:
+        return self.actor.can_be_undone
 
     async def rollback(self, ctx: StepContext) -> None:
         self.stage.note("rollback", self.node, ctx.host.name)

@@ -6,6 +6,9 @@ from typing import Any
 import pytest
 from tests.engine.stage import Actor, Stage, fails, of, play, raising, statuses, unreachable
 
+from kubexm.engine import Control
+from kubexm.engine.debug import Choice, Debugger, Situation
+from kubexm.engine.undo import left, rolled_back
 from kubexm.errors import HostUnreachable, StepFailed
 from kubexm.plan import (
     Allowance,
@@ -149,6 +152,55 @@ def test_a_minter_that_nobody_needed_is_told_once_and_not_undone() -> None:
 
     assert [event.node for event in stage.told(UnitFinished)].count("mint") == 1
     assert stage.order(what="rollback") == ["c"]
+
+
+LASTING = Actor(can_be_undone=False)
+
+
+def test_what_has_no_undo_is_left_and_told_apart_from_what_is_undone() -> None:
+    stage = Stage(b=LASTING, d=fails())
+
+    result = back(stage, chain(play("a"), play("b"), play("c"), play("d")))
+
+    assert stage.order(what="rollback") == ["c", "a"]
+    assert statuses(result) == {
+        "a@h1": "RolledBack", "b@h1": "Success", "c@h1": "RolledBack", "d@h1": "Failed",
+    }  # fmt: skip
+    left = of(result, "b")
+    assert (left.changed, left.message) == (True, "left as it is: the step has no undo")
+    assert result.status == "RolledBack"
+    assert result.rollback is not None
+    assert of(result.rollback, "@undo/b").satisfied
+
+
+def test_a_run_of_which_nothing_could_be_undone_is_not_rolled_back() -> None:
+    result = back(Stage(a=LASTING, b=fails()), chain(play("a"), play("b")))
+
+    assert result.status == "Failed"
+    assert statuses(result) == {"a@h1": "Success", "b@h1": "Failed"}
+
+
+def test_the_journal_tells_what_was_undone_from_what_was_left() -> None:
+    stage = Stage(b=LASTING, c=fails())
+
+    back(stage, chain(play("a"), play("b"), play("c")))
+
+    state = RunState.fold(stage.records)
+    assert rolled_back(state) == {("a", "h1")}
+    assert left(state) == {("b", "h1")}
+
+
+def test_a_debugged_step_can_be_undone_as_the_step_can() -> None:
+    async def go_on(situation: Situation) -> Choice:
+        return "run"
+
+    stage = Stage(a=LASTING, b=Actor(), c=fails())
+    stage.load = Debugger(go_on, Control(), ["nowhere"]).wrap(stage.load)  # type: ignore[method-assign, assignment]
+    stage.actors["c"].run = raising(StepFailed("no"))
+
+    result = back(stage, chain(play("a"), play("b"), play("c")), journal=stage.journal)
+
+    assert statuses(result) == {"a@h1": "Success", "b@h1": "RolledBack", "c@h1": "Failed"}
 
 
 def test_readers_are_not_undone() -> None:

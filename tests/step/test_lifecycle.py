@@ -11,11 +11,14 @@ import pytest
 from tests.step.places import MemoryLedger, Place
 
 from kubexm.step import registry
+from kubexm.step.checks import Noop
 from kubexm.step.commands import Command
 from kubexm.step.contract import Step
 from kubexm.step.edits import LineInFile, ManagedBlock
 from kubexm.step.files import Absent, Directory, FilePresent, Rendered
 from kubexm.step.secrets import RenderedSecret, SecretFile
+from kubexm.step.values import Minted
+from kubexm.step.waits import Pause, WaitFor
 
 LARGE = os.urandom(200_000)
 CONFIG = b"one\nport = 1\ntwo\nport = 2\nthree"
@@ -256,3 +259,20 @@ def test_survives_being_stored(name: str) -> None:
     spec = step.spec()
 
     assert registry.load(spec.kind, spec.params) == step
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        (Command(("true",)), False),
+        (Command(("true",), undo=("true",)), True),
+        (Minted("token", ("true",)), False),
+        (WaitFor(port=1), False),
+        (Pause(seconds=1), False),
+        (Noop(), True),
+        (FilePresent("/f"), True),
+    ],
+    ids=lambda value: value.summary() if isinstance(value, Step) else "",
+)
+def test_a_step_says_whether_it_can_be_undone(step: Step, expected: bool) -> None:
+    assert step.can_be_undone is expected

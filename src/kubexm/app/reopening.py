@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kubexm.engine.undo import is_undo, rolled_back
+from kubexm.engine.undo import is_undo, left, rolled_back
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.node import ExecutionNode
 from kubexm.plan.records import Reopened, RunState, Unit, UnitDone
@@ -38,7 +38,8 @@ def reopening(state: RunState, plan: Plan, corrected: Plan | None) -> Reopened:
 
 
 def _succeeded(state: RunState) -> set[Unit]:
-    undone = rolled_back(state)
+    # What a rollback left may have stood on what it took back: it starts again at its precheck.
+    undone = rolled_back(state) | left(state)
     return {
         unit
         for unit, done in state.done.items()

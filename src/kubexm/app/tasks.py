@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from kubexm.app import places
 from kubexm.app.params import LogParams
 from kubexm.common.paths import Home
-from kubexm.engine.undo import UNDO, is_undo, rolled_back
+from kubexm.engine.undo import UNDO, is_undo, left, rolled_back
 from kubexm.errors import InvalidInput
 from kubexm.plan.fragment import replace
 from kubexm.plan.graph import ExecutionGraph
@@ -19,6 +19,7 @@ from kubexm.plan.result import (
     GraphExecutionResult,
     HostResult,
     NodeResult,
+    as_left,
     node_message,
     node_status,
 )
@@ -84,11 +85,11 @@ def _lines(store: Store, params: LogParams, after: int) -> Iterable[StoredLine]:
 def result_of(run: Run, graph: ExecutionGraph, state: RunState) -> GraphExecutionResult:
     """What is known of a run, in the shape of its final result."""
     whole = _expanded(graph, state)
-    undone = rolled_back(state)
+    past = _Past(rolled_back(state), left(state))
     return GraphExecutionResult(
         graph_name=graph.name,
         status=run.status,
-        node_results={id: _node(node, state, undone, run) for id, node in whole.nodes.items()},
+        node_results={id: _node(node, state, past, run) for id, node in whole.nodes.items()},
         start_time=run.started,
         end_time=run.ended,
         degraded=run.degraded,
@@ -98,6 +99,14 @@ def result_of(run: Run, graph: ExecutionGraph, state: RunState) -> GraphExecutio
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """What became of changes on the way back."""
+
+    undone: frozenset[Unit]
+    left: frozenset[Unit]
+
+
 def _expanded(graph: ExecutionGraph, state: RunState) -> ExecutionGraph:
     for done in state.done.values():
         if done.fragment is not None:
@@ -105,14 +114,16 @@ def _expanded(graph: ExecutionGraph, state: RunState) -> ExecutionGraph:
     return graph
 
 
-def _node(node: ExecutionNode, state: RunState, undone: frozenset[Unit], run: Run) -> NodeResult:
+def _node(node: ExecutionNode, state: RunState, past: _Past, run: Run) -> NodeResult:
     hosts: dict[str, HostResult] = {}
     tolerated = set()
     for host in (ANY_HOST,) if node.one_of else node.hosts:
         done = state.done.get((node.id, host))
         result = done.result if done is not None else _unknown(host, run)
-        if (node.id, host) in undone:
+        if (node.id, host) in past.undone:
             result = replace(result, status="RolledBack")
+        elif (node.id, host) in past.left:
+            result = as_left(result)
         if done is not None and done.quarantines and not done.blocks:
             tolerated.add(result.host_name)
         hosts[result.host_name] = result

@@ -10,8 +10,9 @@ import msgspec
 from kubexm.app.runs import RunOutcome
 from kubexm.app.tasks import TaskDetail
 from kubexm.cli.foretold import foretold
-from kubexm.cli.tree import Told, tree
+from kubexm.cli.tree import Told, named, tree
 from kubexm.common.counting import counted
+from kubexm.engine.undo import UNDO, is_left
 from kubexm.plan import codec
 from kubexm.plan import report as reports
 from kubexm.plan.result import GraphExecutionResult, HostResult, Status
@@ -76,12 +77,26 @@ def _ended(report: str, result: GraphExecutionResult) -> list[str]:
     """Counts and times, then each failure with what it said last."""
     lines = [report.rstrip("\n"), *_failures(result)]
     if result.rollback is not None:
-        undone = sum(len(node.host_results) for node in result.rollback.node_results.values())
-        lines += [
-            f"rollback: {result.rollback.status}, {counted(undone, 'unit')}",
-            *_failures(result.rollback),
-        ]
+        lines += [*_rolled_back(result.rollback), *_failures(result.rollback)]
     return [*lines, ""]
+
+
+def _rolled_back(rollback: GraphExecutionResult) -> list[str]:
+    """How many units were undone, and what is still there for want of an undo."""
+    kept: dict[str, list[str]] = {}
+    undone = 0
+    for id, node in rollback.node_results.items():
+        for host in node.host_results.values():
+            if is_left(id, host):
+                kept.setdefault(id.removeprefix(f"{UNDO}/"), []).append(host.host_name)
+            else:
+                undone += 1
+    lines = [f"rollback: {rollback.status}, {counted(undone, 'unit')}"]
+    if kept:
+        number = counted(sum(map(len, kept.values())), "unit")
+        lines.append(f"  left as it is, for want of an undo: {number}")
+        lines += [f"    {node}  [{named(hosts)}]" for node, hosts in kept.items()]
+    return lines
 
 
 def _failures(result: GraphExecutionResult) -> list[str]:

@@ -6,7 +6,7 @@ import sys
 
 from kubexm.common.counting import counted
 from kubexm.engine.bus import Subscription
-from kubexm.engine.undo import is_undo
+from kubexm.engine.undo import is_left, is_undo
 from kubexm.plan import events
 from kubexm.plan.events import AnyEvent
 from kubexm.plan.graph import ExecutionGraph
@@ -57,6 +57,8 @@ def _finished(node: str, host: str, result: HostResult) -> str | None:
         return f"{_word(node, result)} {host}  {node}{_took(result)}"
     if result.status == "Cancelled":
         return f"stopped  {host}  {node}"
+    if is_left(node, result):
+        return f"left     {host}  {node}: the step has no undo"
     return None
 
 

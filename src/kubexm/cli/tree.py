@@ -22,6 +22,12 @@ def tree(result: GraphExecutionResult, tell: Callable[[HostResult], Told]) -> It
         yield from _node(path[-1], node, "  " * len(above), tell)
 
 
+def named(hosts: list[str]) -> str:
+    """The first few hosts, and how many there are."""
+    more = f" … {len(hosts)} hosts" if len(hosts) > SHOWN_HOSTS else ""
+    return " ".join(hosts[:SHOWN_HOSTS]) + more
+
+
 def _headings(above: list[str], path: list[str]) -> Iterable[str]:
     shared = 0
     while shared < min(len(above), len(path)) and above[shared] == path[shared]:
@@ -37,10 +43,5 @@ def _node(
         groups.setdefault(tell(host), []).append(host.host_name)
     for (mark, reason, more), hosts in groups.items():
         told = f"  {reason}" if reason else ""
-        yield f"{indent}{mark} {name}{told}  [{_named(hosts)}]"
+        yield f"{indent}{mark} {name}{told}  [{named(hosts)}]"
         yield from (f"{indent}    {line}" for line in more.splitlines())
-
-
-def _named(hosts: list[str]) -> str:
-    more = f" … {len(hosts)} hosts" if len(hosts) > SHOWN_HOSTS else ""
-    return " ".join(hosts[:SHOWN_HOSTS]) + more

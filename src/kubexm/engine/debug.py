@@ -128,6 +128,10 @@ class _Paused(Step):
         if await self._debugger.before(self._step, ctx) == "skip":
             raise PassedOver("skipped by hand")
 
+    @property
+    def can_be_undone(self) -> bool:
+        return self._step.can_be_undone
+
     async def rollback(self, ctx: StepContext) -> None:
         await self._step.rollback(ctx)
 

@@ -13,12 +13,13 @@ from kubexm.engine.losses import Losses
 from kubexm.engine.options import Options
 from kubexm.engine.ports import EngineRuntime
 from kubexm.engine.topology import NodeState, Unit
-from kubexm.engine.undo import UNDO
+from kubexm.engine.undo import UNDO, is_left
 from kubexm.plan.result import (
     GraphExecutionResult,
     HostResult,
     NodeResult,
     Status,
+    as_left,
     node_message,
     node_status,
 )
@@ -122,10 +123,17 @@ def with_rollback(
         end_time=max((n.end_time for n in undone.values() if n.end_time), default=None),
         message=str(losses.failure) if losses.failure is not None else missed or cancelled or "",
     )
-    whole: Status = "RolledBack" if status == "Success" else status
+    whole: Status = status if status != "Success" else "RolledBack"
+    if status == "Success" and not _any_undone(undone):
+        whole = result.status  # all of it is still there
     if result.status == "Cancelled":
         whole = "Cancelled"
     return replace(result, status=whole, rollback=rollback)
+
+
+def _any_undone(undone: Mapping[str, NodeResult]) -> bool:
+    hosts = ((id, host) for id, node in undone.items() for host in node.host_results.values())
+    return any(not is_left(id, host) for id, host in hosts)
 
 
 def _missed(undone: Mapping[str, NodeResult]) -> str:
@@ -143,17 +151,25 @@ def rolled_back(
     undone: Mapping[str, NodeResult],
     changed: Mapping[str, tuple[str, ...]],
 ) -> GraphExecutionResult:
-    """What had been changed and is undone is RolledBack."""
+    """What had been changed and is undone is RolledBack; what has no undo says so."""
     nodes = dict(result.node_results)
     for id, names in changed.items():
         hosts = dict(nodes[id].host_results)
         for name in names:
             if _taken_back(undone, id, name):
                 hosts[name] = replace(hosts[name], status="RolledBack")
+            elif _is_left(undone, id, name):
+                hosts[name] = as_left(hosts[name])
         status = node_status(hosts.values(), states[id].tolerated)
         message = node_message(hosts, status)
         nodes[id] = replace(nodes[id], host_results=hosts, status=status, message=message)
     return replace(result, node_results=nodes)
+
+
+def _is_left(undone: Mapping[str, NodeResult], id: str, host: str) -> bool:
+    node = undone.get(f"{UNDO}/{id}")
+    found = node.host_results.get(host) if node is not None else None
+    return found is not None and is_left(f"{UNDO}/{id}", found)
 
 
 def _taken_back(undone: Mapping[str, NodeResult], id: str, host: str) -> bool:

@@ -10,10 +10,12 @@ from kubexm.plan.graph import ExecutionGraph, build
 from kubexm.plan.node import Compensation, ExecutionNode, Join, StepSpec
 from kubexm.plan.policy import NO_HOST, Tolerance
 from kubexm.plan.records import RunState, Unit
+from kubexm.plan.result import HostResult
 from kubexm.plan.validation import inside
 
 UNDO = "@undo"
 """First segment of every path in an undo graph."""
+_COMPENSATE = "/@compensate/"
 NOT_EVEN_UNREACHABLE = Tolerance(unreachable=NO_HOST)
 """What is not undone has to be told, whatever the reason."""
 
@@ -44,6 +46,23 @@ def is_undo(node: str) -> bool:
     return node.startswith(f"{UNDO}/")
 
 
+def is_left(node: str, result: HostResult) -> bool:
+    """Whether this is the undo of a unit whose step has none: its change stays."""
+    return is_undo(node) and _COMPENSATE not in node and result.satisfied
+
+
+def left(state: RunState) -> frozenset[Unit]:
+    """The units whose changes an earlier life of this run could not take back, and left."""
+    return _changed_at(
+        state,
+        {
+            (node.removeprefix(f"{UNDO}/"), done.result.host_name)
+            for (node, _), done in state.done.items()
+            if is_left(node, done.result)
+        },
+    )
+
+
 def rolled_back(state: RunState) -> frozenset[Unit]:
     """The units that an earlier life of this run has taken back, one by one or as a scope."""
     undone: set[tuple[str, str]] = set()
@@ -52,20 +71,27 @@ def rolled_back(state: RunState) -> frozenset[Unit]:
         if not is_undo(node):
             continue
         path = node.removeprefix(f"{UNDO}/")
-        well = done.result.status == "Success" or done.result.satisfied
-        scope, compensated, _ = path.partition("/@compensate/")
+        well = done.result.status == "Success"
+        scope, compensated, _ = path.partition(_COMPENSATE)
         if compensated:
-            scopes[scope] = scopes.get(scope, True) and well
+            scopes[scope] = scopes.get(scope, True) and (well or done.result.satisfied)
         elif well:
             undone.add((path, done.result.host_name))
+    return _changed_at(state, undone, [scope for scope, well in scopes.items() if well])
+
+
+def _changed_at(
+    state: RunState, places: Collection[tuple[str, str]], scopes: Collection[str] = ()
+) -> frozenset[Unit]:
+    """The units that changed something before the rollback, at these places or in these scopes."""
     return frozenset(
         unit
         for unit, done in state.done.items()
         if done.result.changed
         and unit not in state.late
         and (
-            (unit[0], done.result.host_name) in undone
-            or any(well and inside(unit[0], scope) for scope, well in scopes.items())
+            (unit[0], done.result.host_name) in places
+            or any(inside(unit[0], scope) for scope in scopes)
         )
     )
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from kubexm.engine.ports import Load, Loaded
 from kubexm.plan.node import ExecutionNode, StepSpec
+from kubexm.plan.result import NO_UNDO
 from kubexm.runtime.contexts import StepContext, UnitView
-from kubexm.step.contract import Expander, Minter, NotYet, Outcome, Reader, Step
+from kubexm.step.contract import Expander, Minter, NotYet, Outcome, Reader, Step, Verdict
 
 
 class Work:
@@ -73,6 +74,11 @@ class Undone(Step):
 
     def summary(self) -> str:
         return f"undo: {self._step.summary()}"
+
+    async def precheck(self, ctx: StepContext) -> Verdict:
+        if self._step.can_be_undone:
+            return Verdict.needed("was changed by this run")
+        return Verdict.holds(NO_UNDO)
 
     async def run(self, ctx: StepContext) -> Outcome | NotYet | None:
         await self._step.rollback(ctx)

@@ -14,6 +14,8 @@ Status = Literal["Pending", "Running", "Success", "Failed", "Skipped", "Cancelle
 FINAL: frozenset[Status] = frozenset(("Success", "Failed", "Skipped", "Cancelled", "RolledBack"))
 _WORST: tuple[Status, ...] = ("Failed", "Cancelled", "RolledBack")
 Sign = Literal["+", "~", "-", "=", "?", ""]
+NO_UNDO = "left as it is: the step has no undo"
+"""What a rollback says of a change that it can't take back."""
 
 
 class Cause(
@@ -96,6 +98,12 @@ class GraphExecutionResult(msgspec.Struct, frozen=True, rename="camel", forbid_u
         """How many units changed something, or would."""
         nodes = self.node_results.values()
         return sum(host.changed for node in nodes for host in node.host_results.values())
+
+
+def as_left(host: HostResult) -> HostResult:
+    """What a unit came to whose change a rollback left: the same, and that."""
+    said = f"{host.message}; {NO_UNDO}" if host.message else NO_UNDO
+    return msgspec.structs.replace(host, message=said)
 
 
 def node_status(hosts: Iterable[HostResult], tolerated: Container[str] = ()) -> Status:

@@ -97,3 +97,6 @@ class Noop(Step):
 
     async def run(self, ctx: StepContext) -> Outcome:
         return Outcome(changed=self.changed, message=self.text)
+
+    async def rollback(self, ctx: StepContext) -> None:
+        """Nothing was done: nothing is left of it."""

@@ -111,6 +111,10 @@ class Command(Step):
             raise CommandFailed(self.argv, done.exit, stdout=done.text, stderr=done.error_text)
         return Outcome(stdout=done.text, stderr=done.error_text)
 
+    @property
+    def can_be_undone(self) -> bool:
+        return self.undo is not None
+
     async def rollback(self, ctx: StepContext) -> None:
         if self.undo is not None:
             command = self._command(ctx.host, self.undo, self.env)

@@ -104,6 +104,11 @@ class Step:
         """Make the statement true; None stands for a plain change."""
         raise NotImplementedError
 
+    @property
+    def can_be_undone(self) -> bool:
+        """Whether `rollback` takes back what `run` did; if not, it is left, and that is told."""
+        return type(self).rollback is not Step.rollback
+
     async def rollback(self, ctx: StepContext) -> None:
         """Restore what the ledger remembers."""
 
