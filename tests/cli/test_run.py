@@ -71,7 +71,7 @@ def test_a_dry_run_foresees_that_a_service_would_restart(kubexm: Kubexm, pipelin
     did = kubexm("run", "-f", file, "--simulate", "--set", "text=two")
 
     assert "3 satisfied" in same.out
-    assert "/etc/web.conf would have changed" in other.out
+    assert "follows /etc/web.conf, which would change" in other.out
     assert "2 to change" in other.out
     assert "2 changed" in did.out
 
@@ -89,6 +89,53 @@ def test_satisfied_and_held_back_are_said_the_same_everywhere(
     for said in (ran, looked):
         assert "2 satisfied" in said
         assert "2 held back" in said
+
+
+IDLE = """
+- {name: made, directory: {path: /srv/made}}
+- {name: read, value: {key: v, argv: [cat, /etc/hostname]}}
+- {name: rest, pause: {seconds: 0}}
+- {name: mark, noop: {changed: false}}
+"""
+
+
+def test_a_run_that_changes_nothing_says_so_and_so_does_a_look(
+    kubexm: Kubexm, pipeline: Write
+) -> None:
+    file = pipeline(IDLE, hosts="    - {name: n1}\n")
+    kubexm("run", "-f", file, "--simulate")
+
+    ran = kubexm("run", "-f", file, "--simulate").out
+    looked = kubexm("run", "-f", file, "--simulate", "--check").out
+
+    assert "nothing to do: all 4 units change nothing" in ran
+    assert looked.endswith("4 satisfied\nnothing to do: all 4 units change nothing\n")
+
+
+def test_what_is_known_only_when_reached_has_its_line(kubexm: Kubexm, pipeline: Write) -> None:
+    waits = "- {name: up, wait: {port: 8080}}"
+
+    answer = kubexm("run", "-f", pipeline(waits), "--simulate", "--check")
+
+    assert "would ?  n1  site/base/setup/up: port 8080 of 127.0.0.1 is closed" in answer.err
+    assert answer.out.endswith("2 known only when reached\n")
+
+
+def test_a_host_that_was_never_reached_is_told_in_words(kubexm: Kubexm, pipeline: Write) -> None:
+    faults = "  simulate: {faults: [{kind: unreachable, hosts: n2, at: 1}]}\n"
+
+    answer = kubexm("run", "-f", pipeline(MOTD, more=faults), "--simulate")
+
+    assert "without n2: could not be reached: " in answer.out
+    assert "@connect" not in answer.out + answer.err
+
+
+def test_a_connection_that_is_lost_amid_the_facts_costs_no_host(
+    kubexm: Kubexm, pipeline: Write
+) -> None:
+    faults = "  simulate: {faults: [{kind: connection-lost, hosts: n2, at: 1}]}\n"
+
+    assert kubexm("run", "-f", pipeline(MOTD, more=faults), "--simulate").code == 0
 
 
 def test_one_is_said_in_the_singular(kubexm: Kubexm, pipeline: Write) -> None:

@@ -114,7 +114,8 @@ def test_nodes_that_are_added_on_the_way_are_counted() -> None:
 
 
 def test_plain_lines_tell_of_changes_failures_and_losses_and_not_of_what_is_satisfied() -> None:
-    lost = events.HostQuarantined(at=1.0, host="h", cause=Cause("n", "h", "gone\nfor good"))
+    cause = Cause("n", "h", "gone\nfor good", "unreachable")
+    lost = events.HostQuarantined(at=1.0, host="h", cause=cause)
     told = [
         line_of(finished("h", status="Success", changed=True)),
         line_of(finished("h", status="Failed", message="boom\nmore")),
@@ -130,3 +131,12 @@ def test_plain_lines_tell_of_changes_failures_and_losses_and_not_of_what_is_sati
         "lost     h: gone",
         "…        7 events not shown",
     ]
+
+
+@pytest.mark.parametrize(
+    ("failure", "word"), [("unreachable", "lost    "), ("failed", "quarantined")]
+)
+def test_a_host_that_can_be_reached_is_not_called_lost(failure: Any, word: str) -> None:
+    cause = Cause("fleet/m0/n", "h1", "no", failure)
+
+    assert line_of(events.HostQuarantined(at=1.0, host="h1", cause=cause)) == f"{word} h1: no"

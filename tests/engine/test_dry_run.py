@@ -68,7 +68,7 @@ def test_what_follows_a_path_that_would_change_before_it_would_change_too(
     unit = of(following().run(plan, dry_run=True), "f")
 
     assert (unit.sign, unit.changed) == (sign, sign == "~")
-    assert (unit.message == "/etc/x would have changed") == (sign == "~")
+    assert (unit.message == "follows /etc/x, which would change") == (sign == "~")
 
 
 def test_a_satisfied_unit_reports_that_nothing_would_be_done() -> None:
@@ -96,6 +96,25 @@ def test_a_verdict_that_names_no_sign_means_a_change() -> None:
     stage = Stage(a=Actor(precheck=lambda ctx: Verdict(False, "differs")))
 
     assert of(stage.run(play("a"), dry_run=True), "a").sign == "~"
+
+
+@pytest.mark.parametrize("sign", ["=", "?"])
+def test_what_would_run_and_change_nothing_is_not_counted_as_a_change(sign: Sign) -> None:
+    stage = Stage(a=wanting(sign))
+
+    unit = of(stage.run(play("a"), dry_run=True), "a")
+
+    assert (unit.status, unit.sign, unit.changed) == ("Success", sign, False)
+
+
+def test_a_dry_run_that_would_change_nothing_says_so() -> None:
+    stage = Stage(a=Actor(satisfied=True), b=wanting("="), c=wanting("?"))
+
+    quiet = stage.run(parallel(play("a"), play("b")), dry_run=True)
+    unknown = stage.run(parallel(play("a"), play("c")), dry_run=True)
+
+    assert quiet.message == "nothing to do: all 2 units change nothing"
+    assert unknown.message == ""
 
 
 def test_how_many_units_would_change_is_counted() -> None:

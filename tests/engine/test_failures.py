@@ -376,7 +376,10 @@ def test_a_host_that_could_not_be_opened_is_quarantined_from_the_start() -> None
 
     result = stage.run(chain(play("a", "h1", "h2"), play("b", "h2")))
 
-    assert of(result, "a", "h1").message == "held back by @connect on h1: no route to host"
+    assert (
+        of(result, "a", "h1").message
+        == "held back by h1, which could not be reached: no route to host"
+    )
     assert of(result, "b", "h2").status == "Success"
     assert (result.status, result.degraded) == ("Success", True)
     assert [event.host for event in stage.told(HostQuarantined)] == ["h1"]

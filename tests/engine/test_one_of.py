@@ -121,7 +121,7 @@ def test_a_resumed_run_does_not_go_elsewhere_if_it_had_run() -> None:
     result = stage.run(chain(play("a", on=ANY), play("b", "h1")), state=state)
 
     assert stage.started() == []
-    assert of(result, "b").message == "held back by @connect on h2: no route"
+    assert of(result, "b").message == "held back by h2, which could not be reached: no route"
     assert result.status == "Failed"
 
 
@@ -132,7 +132,7 @@ def test_if_all_candidates_are_lost_before_it_starts_it_is_skipped_and_blocks() 
     result = stage.run(chain(play("a", on=ANY), play("b", "h4")))
 
     assert of(result, "a", "*").status == "Skipped"
-    assert of(result, "b", "h4").message == "held back by @connect on h1: no route"
+    assert of(result, "b", "h4").message == "held back by h1, which could not be reached: no route"
     assert result.status == "Failed"
 
 

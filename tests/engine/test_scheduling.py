@@ -249,6 +249,16 @@ def test_a_run_in_which_all_was_as_wanted_says_so() -> None:
     assert result.node_results["a"].status == "Success"
 
 
+def test_a_run_in_which_units_only_looked_says_so() -> None:
+    actors = {"a": Actor(satisfied=True), "r": Actor(changed=False)}
+
+    single = Stage(**actors).run(play("r"))
+    both = Stage(**actors).run(chain(play("a"), play("r")))
+
+    assert single.message == "nothing to do: the only unit changes nothing"
+    assert both.message == "nothing to do: all 2 units change nothing"
+
+
 def test_every_node_has_a_result_that_mirrors_the_graph() -> None:
     stage = Stage(a=Actor(duration=2.0))
 

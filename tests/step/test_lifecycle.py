@@ -176,6 +176,12 @@ CASES = {
         "3 lines to remove",
         writes("f", CONFIG),
     ),
+    "no line where there is one": Case(
+        lambda root: LineInFile(f"{root}/f", "three", absent=True),
+        "~",
+        "1 line to remove",
+        writes("f", CONFIG),
+    ),
     "line among bytes that are no text": Case(
         lambda root: LineInFile(f"{root}/f", "x"),
         "~",

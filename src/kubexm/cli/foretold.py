@@ -8,7 +8,10 @@ from kubexm.plan.result import GraphExecutionResult, HostResult
 
 def foretold(result: GraphExecutionResult) -> str:
     """The tree of what would be done, then one line of counts."""
-    return "\n".join([*tree(result, _told), "", counted(result)])
+    lines = [*tree(result, _told), "", counted(result)]
+    if result.status == "Success" and result.message:
+        lines.append(result.message)
+    return "\n".join(lines)
 
 
 def _told(host: HostResult) -> Told:

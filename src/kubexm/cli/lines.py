@@ -43,7 +43,8 @@ def _trouble(event: AnyEvent) -> str | None:
                 f" (attempt {event.attempt}, again in {event.delay:g} s)"
             )
         case events.HostQuarantined():
-            return f"lost     {event.host}: {_first(event.cause.message)}"
+            word = "lost    " if event.cause.failure == "unreachable" else "quarantined"
+            return f"{word} {event.host}: {_first(event.cause.message)}"
         case events.ListenerLagged():
             return f"…        {counted(event.dropped, 'event')} not shown"
         case _:
@@ -57,6 +58,8 @@ def _finished(node: str, host: str, result: HostResult) -> str | None:
         return f"{_word(node, result)} {host}  {node}{_took(result)}"
     if result.status == "Cancelled":
         return f"stopped  {host}  {node}"
+    if result.sign == "?":
+        return f"would ?  {host}  {node}: {_first(result.message)}"
     if is_left(node, result):
         return f"left     {host}  {node}: the step has no undo"
     return None

@@ -249,9 +249,11 @@ class Lifecycle:
             return Finished("Skipped", verdict.reason, skipped=True, sign="=")
         self._wish(unit, unit.node.work)
         self._floor.foresight.note(unit, step)
-        reason = verdict.reason if stirred is None else f"{stirred} would have changed"
-        sign: Sign = verdict.sign if verdict.sign not in ("=", "") else "~"
-        return Finished("Success", reason, changed=True, sign=sign, diff=verdict.diff)
+        reason, sign = verdict.reason, verdict.sign or "~"
+        if stirred is not None:
+            reason, sign = f"follows {stirred}, which would change", "~"
+        changed = sign not in ("=", "?")
+        return Finished("Success", reason, changed=changed, sign=sign, diff=verdict.diff)
 
     def _bound(self, unit: Unit) -> tuple[Step, StepContext]:
         work: Work = unit.node.work

@@ -101,7 +101,15 @@ def nothing_to_do(nodes: Mapping[str, NodeResult]) -> str:
     if all(unit.satisfied for unit in units):
         which = "the only unit is" if len(units) == 1 else f"all {len(units):,} units are"
         return f"nothing to do: {which} satisfied"
+    if all(unit.satisfied or _changes_nothing(unit) for unit in units):
+        which = "the only unit changes" if len(units) == 1 else f"all {len(units):,} units change"
+        return f"nothing to do: {which} nothing"
     return ""
+
+
+def _changes_nothing(unit: HostResult) -> bool:
+    """It had to run, but only to look, to wait or to ask."""
+    return unit.status == "Success" and not unit.changed and unit.sign != "?"
 
 
 def with_rollback(

@@ -43,12 +43,10 @@ from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.node import ANY_HOST, ExecutionNode, Hook
 from kubexm.plan.policy import OnFailure
 from kubexm.plan.records import AnyRecord, Quarantined, RunState, UnitDone
-from kubexm.plan.result import Cause, node_status
+from kubexm.plan.result import CONNECT, Cause, node_status
 from kubexm.step.contract import Step
 
 MakeWork = Callable[[ExecutionNode], Work]
-CONNECT = "@connect"
-"""Stands for a node in the cause of a host that could not be opened."""
 
 
 class Scheduler:

@@ -15,7 +15,7 @@ from kubexm.plan.history import History, Span
 from kubexm.plan.outline import cells, one_line
 from kubexm.plan.pauses import Pauses
 from kubexm.plan.records import Unit
-from kubexm.plan.result import GraphExecutionResult, HostResult, Sign, Status
+from kubexm.plan.result import CONNECT, Cause, GraphExecutionResult, HostResult, Sign, Status
 
 Count = Literal[
     "changed",
@@ -113,12 +113,17 @@ def report(
         units=sum(len(node.host_results) for node in result.node_results.values()),
         counts=_counted(_count(host) for host in _hosts(result)),
         signs=_counted(host.sign for host in _hosts(result) if host.sign),
-        without={host: str(cause) for host, cause in result.quarantined.items()},
+        without={host: _why(cause) for host, cause in result.quarantined.items()},
         critical_path=tuple(units[unit] for unit in history.critical_path()),
         by_module=_shares(units.values(), lambda unit: _module(unit.node)),
         by_step=_shares(units.values(), lambda unit: result.node_results[unit.node].step_name),
         slowest=tuple(sorted(units.values(), key=lambda unit: -unit.duration)[:slowest]),
     )
+
+
+def _why(cause: Cause) -> str:
+    """Why a host is missing, where its name stands before it."""
+    return f"could not be reached: {cause.message}" if cause.node == CONNECT else str(cause)
 
 
 def _hosts(result: GraphExecutionResult) -> Iterator[HostResult]:

@@ -14,6 +14,8 @@ Status = Literal["Pending", "Running", "Success", "Failed", "Skipped", "Cancelle
 FINAL: frozenset[Status] = frozenset(("Success", "Failed", "Skipped", "Cancelled", "RolledBack"))
 _WORST: tuple[Status, ...] = ("Failed", "Cancelled", "RolledBack")
 Sign = Literal["+", "~", "-", "=", "?", ""]
+CONNECT = "@connect"
+"""Stands for a node in the cause of a host that could not be opened."""
 NO_UNDO = "left as it is: the step has no undo"
 """What a rollback says of a change that it can't take back."""
 
@@ -29,6 +31,8 @@ class Cause(
     failure: FailureClass = "failed"
 
     def __str__(self) -> str:
+        if self.node == CONNECT:
+            return f"{self.host}, which could not be reached: {self.message}"
         place = f"{self.node} on {self.host}" if self.host else self.node
         return f"{place}: {self.message}"
 

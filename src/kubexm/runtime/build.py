@@ -11,7 +11,7 @@ from typing import Any
 
 from kubexm.cache import Cache
 from kubexm.connector.base import Connector
-from kubexm.errors import HostUnreachable, KubexmError, Refused
+from kubexm.errors import ConnectionLost, HostUnreachable, KubexmError, Refused
 from kubexm.plan.records import LedgerEntry
 from kubexm.runner import facts
 from kubexm.runner.host import Host
@@ -105,16 +105,26 @@ class Runtime:
 
     async def _open(self, host: HostRuntime, gate: asyncio.Semaphore) -> None:
         name = host.config.name
+        lost: list[ConnectionLost] = []
         try:
             async with gate, asyncio.timeout(OPEN_SECONDS):
-                await host.config.connector.open()
-                gathered = await facts.gather(host.host)
+                host.host.facts = await self._known(host, lost)
         except TimeoutError:
-            self.unreachable[name] = f"did not answer within {OPEN_SECONDS:g} s"
+            seen = f"; {lost[-1]}" if lost else ""
+            self.unreachable[name] = f"did not answer within {OPEN_SECONDS:g} s{seen}"
         except (KubexmError, OSError) as error:
             self.unreachable[name] = str(error)
-        else:
-            host.host.facts = gathered
+
+    @staticmethod
+    async def _known(host: HostRuntime, lost: list[ConnectionLost]) -> Mapping[str, Any]:
+        """The facts of a host; a connection that is lost meanwhile is opened again."""
+        while True:
+            try:
+                await host.config.connector.open()
+                return await facts.gather(host.host)
+            except ConnectionLost as error:
+                lost.append(error)
+                await asyncio.sleep(RETRY_SECONDS)
 
     async def _close_all(self) -> None:
         closing = (host.config.connector.close() for host in self._hosts.values())

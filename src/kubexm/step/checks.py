@@ -93,7 +93,9 @@ class Noop(Step):
         return ()
 
     def judge(self, answers: Sequence[Completed]) -> Verdict:
-        return Verdict.holds() if self.satisfied else Verdict.needed("always")
+        if self.satisfied:
+            return Verdict.holds()
+        return Verdict.needed("always", "~" if self.changed else "=")
 
     async def run(self, ctx: StepContext) -> Outcome:
         return Outcome(changed=self.changed, message=self.text)

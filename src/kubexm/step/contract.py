@@ -28,12 +28,14 @@ class Verdict(msgspec.Struct, frozen=True):
 
     satisfied: bool
     reason: str = ""
-    sign: Sign = "="
+    sign: Sign = ""
+    """Of what is needed: what it would do; `=` if it would run and change nothing, `?` if that
+    is known only when it is reached."""
     diff: str = ""
 
     @classmethod
     def holds(cls, reason: str = "") -> Verdict:
-        return cls(True, reason)
+        return cls(True, reason, "=")
 
     @classmethod
     def needed(cls, reason: str, sign: Sign = "~", diff: str = "") -> Verdict:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kubexm.common.counting import counted
 from kubexm.errors import StepFailed
 from kubexm.runner import files, text
 from kubexm.runner.host import Command, Completed, Host
@@ -206,7 +207,7 @@ class LineInFile(Edit):
 
     def reason(self, old: str) -> str:
         if self.absent:
-            return f"{len(self._edit(old)[1])} lines to remove"
+            return f"{counted(len(self._edit(old)[1]), 'line')} to remove"
         return "line differs" if self._edit(old)[1] else "line is missing"
 
     def resource(self) -> str:

@@ -76,8 +76,8 @@ class WaitFor(Step):
         if answer.ok:
             return Verdict.holds()
         if self.port is not None:
-            return Verdict.needed(f"port {self.port} of {self.address} is closed")
-        return Verdict.needed(f"`{typed(self.command or ())}` exited with {answer.exit}")
+            return _not_yet(f"port {self.port} of {self.address} is closed")
+        return _not_yet(f"`{typed(self.command or ())}` exited with {answer.exit}")
 
     async def run(self, ctx: StepContext) -> Outcome | NotYet:
         verdict = await self.precheck(ctx)
@@ -87,10 +87,15 @@ class WaitFor(Step):
 
     def _judge_status(self, status: int | None, answer: Completed) -> Verdict:
         if status is None:
-            return Verdict.needed(f"{self.url} does not answer: {answer.error_text}")
+            return _not_yet(f"{self.url} does not answer: {answer.error_text}")
         if status == self.status or (self.status is None and 200 <= status < 400):
             return Verdict.holds()
-        return Verdict.needed(f"{self.url} answers {status}, want {self.status or '200 to 399'}")
+        return _not_yet(f"{self.url} answers {status}, want {self.status or '200 to 399'}")
+
+
+def _not_yet(found: str) -> Verdict:
+    """It may be there in time; waiting changes nothing."""
+    return Verdict.needed(found, "?")
 
 
 @step("pause")
@@ -119,7 +124,7 @@ class Pause(Step):
 
     async def precheck(self, ctx: StepContext) -> Verdict:
         reason = "asks" if self.question is not None else f"takes {self.seconds:g} s"
-        return Verdict.needed(reason)
+        return Verdict.needed(reason, "=")
 
     async def run(self, ctx: StepContext) -> Outcome:
         if self.question is not None:
