@@ -138,6 +138,18 @@ def test_a_connection_that_is_lost_amid_the_facts_costs_no_host(
     assert kubexm("run", "-f", pipeline(MOTD, more=faults), "--simulate").code == 0
 
 
+def test_a_command_that_the_simulation_does_not_know_is_not_tried_again(
+    kubexm: Kubexm, pipeline: Write
+) -> None:
+    unknown = "- {name: odd, retry: {attempts: 3}, command: {argv: [shop, open]}}"
+
+    answer = kubexm("run", "-f", pipeline(unknown, hosts="    - {name: n1}\n"), "--simulate")
+
+    assert answer.code == 1
+    assert "retry" not in answer.err
+    assert "`simulate.scripts`: - {argv:" in answer.out
+
+
 def test_one_is_said_in_the_singular(kubexm: Kubexm, pipeline: Write) -> None:
     one = "    - {name: n1}\n"
     gone = "  simulate: {faults: [{kind: unreachable, hosts: n1, at: 1}]}\n"

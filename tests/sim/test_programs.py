@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from kubexm.connector.base import C_LOCALE, STAT, Command, is_missing, read_stat
 from kubexm.connector.local import LocalConnector
 from kubexm.sim import World
+from kubexm.sim.programs import PROGRAMS
 
 # Run one after the other, at both places, in an empty directory.
 COMMANDS: list[tuple[str, ...]] = [
@@ -105,6 +107,61 @@ def test_say_and_do_what_the_real_ones_say_and_do(tmp_path: Path) -> None:
 
     asyncio.run(compare())
     world.close()
+
+
+TEXT = b"root:x:0:\na+b\nab(c)\nlast"
+GREPS: list[tuple[str, ...]] = [
+    ("grep", "-q", "^root:", "text"),
+    ("grep", "-q", "no-such-line", "text"),
+    ("grep", "-c", "^root:x*:", "text"),
+    ("grep", "-qE", "^(root|toor):", "text"),
+    ("grep", "-q", "^\\(root\\|toor\\):", "text"),
+    ("grep", "-F", "^root", "text"),
+    ("grep", "-ix", "ROOT:X:0:", "text"),
+    ("grep", "-cv", "root", "text"),
+    ("grep", "-s", "root", "nothing"),
+    ("grep", "-q", "root", "nothing", "text"),
+    ("grep", "-q", "", "file"),
+    ("grep", "a+b", "text"),
+    ("grep", "-E", "a+b", "text"),
+    ("grep", "b(c)", "text", "text"),
+    ("grep", "-h", "b(c)", "text", "text"),
+    ("grep", "la", "."),
+]
+
+
+def test_grep_finds_what_the_real_one_finds(tmp_path: Path) -> None:
+    world = World.create(tmp_path / "world")
+    (tmp_path / "text").write_bytes(TEXT)
+    (tmp_path / "file").touch()
+
+    async def compare() -> None:
+        local, sim = LocalConnector(), world.connector("n1")
+        try:
+            await sim.put("/srv/text", TEXT)
+            await sim.put("/srv/file", b"")
+            for argv in GREPS:
+                here = await local.exec(Command(argv, cwd=str(tmp_path), env=C_LOCALE))
+                there = await sim.exec(Command(argv, cwd="/srv"))
+                assert there == here, argv
+        finally:
+            await local.close()
+
+    asyncio.run(compare())
+    world.close()
+
+
+def test_the_page_about_simulations_lists_every_program() -> None:
+    page = (Path(__file__).parents[2] / "docs/howto/simulate-a-fleet.md").read_text()
+    table = page.partition("| program | what it takes |\n")[2].partition("\n\n")[0]
+
+    listed = {
+        name
+        for row in table.splitlines()[1:]
+        for name in re.findall("`([^`]+)`", row.split("|")[1])
+    }
+
+    assert listed == {*PROGRAMS, "timeout"}
 
 
 @pytest.mark.parametrize("name", ["file", "link", "d", "nothing", "file/below"])

@@ -100,18 +100,52 @@ def _each(
 
 
 def grep(shell: Shell, args: Sequence[str]) -> Completed:
-    """Only what reads several files at once: `grep -s -H '' FILE…`."""
-    given, (pattern, *paths) = options(shell, args, flags="sH")
-    if pattern or given.keys() != {"s", "H"}:
-        raise shell.unexpected()
-    lines, code = [], 0
-    for path in paths:
-        if shell.files.lookup(shell.path(path)) is None:
-            code = 2
+    """Lines that match: a basic pattern, an extended one with -E, plain text with -F."""
+    given, (text, *paths) = options(shell, args, flags="cEFhHiqsvx")
+    matches = _matcher(shell, given, text)
+    named = "H" in given or (len(paths) > 1 and "h" not in given)
+    found: list[str] = []
+    complaints: list[str] = []
+    any_match = False
+    for path in paths or ("-",):
+        try:
+            data = shell.files.read(shell.path(path)) if paths else shell.command.stdin
+        except OSError as error:
+            complaints.append(f"grep: {path}: {error.strerror}\n")
             continue
-        text = shell.files.read(shell.path(path)).decode(errors="replace")
-        lines += [f"{path}:{line}\n" for line in text.splitlines()]
-    return Completed(code or int(not lines), "".join(lines).encode())
+        lines = [line for line in _lines(data) if matches(line) != ("v" in given)]
+        any_match = any_match or bool(lines)
+        shown = [str(len(lines))] if "c" in given else lines
+        found += [f"{path}:{line}\n" if named else f"{line}\n" for line in shown]
+    quiet = "q" in given
+    code = 2 if complaints and not (quiet and any_match) else int(not any_match)
+    stderr = "" if "s" in given else "".join(complaints)
+    return Completed(code, b"" if quiet else "".join(found).encode(), stderr.encode())
+
+
+def _lines(data: bytes) -> list[str]:
+    return data.decode(errors="replace").removesuffix("\n").split("\n") if data else []
+
+
+def _matcher(shell: Shell, given: Mapping[str, str], text: str) -> Callable[[str], bool]:
+    if "[:" in text and "F" not in given:
+        raise shell.unexpected()  # classes of characters
+    source = re.escape(text) if "F" in given else text if "E" in given else _as_extended(text)
+    try:
+        pattern = re.compile(source, re.IGNORECASE if "i" in given else 0)
+    except re.error:
+        raise shell.unexpected() from None
+    search = pattern.fullmatch if "x" in given else pattern.search
+    return lambda line: search(line) is not None
+
+
+def _as_extended(basic: str) -> str:
+    """In a basic pattern these are plain, and mean something behind a backslash."""
+    return re.sub(
+        r"\\?[(){}+?|]",
+        lambda found: found[0][1:] if found[0][0] == "\\" else f"\\{found[0]}",
+        basic,
+    )
 
 
 def mkdir(shell: Shell, args: Sequence[str]) -> Completed:

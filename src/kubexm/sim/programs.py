@@ -18,7 +18,7 @@ PROGRAMS: Mapping[str, Program] = {
 
 
 def run(shell: Shell, argv: Sequence[str]) -> Completed:
-    """Carry out a command; `StepFailed` if nobody taught the simulation how."""
+    """Carry out a command; `Refused` if nobody taught the simulation how."""
     if argv[0] == "timeout":
         argv = argv[2:]
     name = argv[0]

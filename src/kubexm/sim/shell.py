@@ -9,7 +9,7 @@ from posixpath import join
 from typing import Protocol
 
 from kubexm.connector.base import Command, Completed
-from kubexm.errors import StepFailed
+from kubexm.errors import Refused
 from kubexm.sim.filesystem import Filesystem
 from kubexm.sim.settings import Machine, PackageSettings
 from kubexm.sim.state import HostState, Service
@@ -71,13 +71,13 @@ class Shell:
         found = self.state.get(key)
         return found if isinstance(found, int) else None
 
-    def unexpected(self, argv: Sequence[str] = ()) -> StepFailed:
+    def unexpected(self, argv: Sequence[str] = ()) -> Refused:
         """The error for a command that nobody taught the simulation."""
         argv = argv or self.command.argv
         shown = ", ".join(f'"{part}"' for part in argv)
-        return StepFailed(
+        return Refused(
             f"simulated host `{self.state.name}` does not know `{shlex.join(argv)}`",
-            hint=f"script it in the world's settings: scripts: [{{argv: [{shown}], exit: 0}}]",
+            hint=f"say how it answers in `simulate.scripts`: - {{argv: [{shown}], exit: 0}}",
         )
 
 
