@@ -55,9 +55,12 @@ class Console:
         words = [_SPELLED.get(word, f"[{key}]{word[1:]}") for key, word in choices.items()]
         self._question = f"{' '.join(words)} [p]rint commands > "
         try:
-            return await asyncio.to_thread(terminal.typed, self._question)
+            answer = await asyncio.to_thread(terminal.typed, self._question)
         finally:
             self._question = ""
+        if answer is not None and not sys.stdin.isatty():
+            _say(f"{answer.rstrip()}\n")  # as a terminal would have shown it
+        return answer
 
 
 def _choices(choices: Mapping[str, Choice]) -> Mapping[str, Choice]:
