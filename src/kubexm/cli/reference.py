@@ -49,8 +49,8 @@ A dry run marks each unit:
 | `+` | would be made |
 | `~` | would be altered |
 | `-` | would be removed |
-| `=` | satisfied: there is nothing to do |
-| `?` | can't be known before what comes ahead of it is done |
+| `=` | satisfied, or only looks, waits or asks: nothing would change |
+| `?` | known only when it is reached |
 | `✗` | failed |
 | `·` | held back by the failure of another |
 
