@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kubexm.app.following import Begun, followers
 from kubexm.engine.undo import is_undo, left, rolled_back
 from kubexm.plan.graph import ExecutionGraph
-from kubexm.plan.node import ExecutionNode
+from kubexm.plan.node import ANY_HOST, ExecutionNode
 from kubexm.plan.records import Reopened, RunState, Unit, UnitDone
 from kubexm.spec import references
 from kubexm.spec.expressions import compile_expression
@@ -29,12 +30,15 @@ class Plan:
 
 
 def reopening(state: RunState, plan: Plan, corrected: Plan | None) -> Reopened:
-    """Open everything but what succeeded, was not undone, and is to be done the same way."""
-    kept = _succeeded(state)
-    if corrected is not None:
-        kept &= _Comparison(state, plan, corrected).unchanged()
-    kept = _with_values_they_saw(kept, (corrected or plan).graph)
-    return Reopened(at=time.time(), units=tuple(sorted(state.done.keys() - kept)))
+    """Open everything but what succeeded, was not undone, and stands on nothing that is new."""
+    comparison = _Comparison(state, plan, corrected or plan)
+    succeeded = _succeeded(state)
+    kept = comparison.unchanged(succeeded)
+    kept.difference_update(followers((corrected or plan).graph, comparison.begun(kept)))
+    kept = comparison.with_expanders(kept)
+    changed = (unit for unit in succeeded - kept if state.done[unit].result.changed)
+    units = state.done.keys() - kept
+    return Reopened(at=time.time(), units=tuple(sorted(units)), changed=tuple(sorted(changed)))
 
 
 def _succeeded(state: RunState) -> set[Unit]:
@@ -47,76 +51,108 @@ def _succeeded(state: RunState) -> set[Unit]:
     }
 
 
-def _with_values_they_saw(kept: set[Unit], graph: ExecutionGraph) -> set[Unit]:
-    """Without those that took a value which will be produced again."""
-    kept_nodes = {id for id, _ in kept}
-    providers = {key.name: id for id, node in graph.nodes.items() for key in node.step.provides}
-    while True:
-        anew = {key for key, id in providers.items() if id not in kept_nodes}
-        lost = {
-            id
-            for id in kept_nodes
-            if (node := graph.nodes.get(id)) is not None and anew.intersection(node.step.needs)
-        }
-        if not lost:
-            return {unit for unit in kept if unit[0] in kept_nodes}
-        kept_nodes -= lost
-
-
 class _Comparison:
     """Tells what a corrected plan does as the one before did."""
 
     def __init__(self, state: RunState, before: Plan, after: Plan) -> None:
         self._done = state.done
+        self._is_corrected = before is not after
         self._before = before.graph.nodes
         self._after = after.graph.nodes
+        self._places = {id: frozenset(node.hosts) for id, node in self._before.items()}
+        self._new_places = {id: frozenset(node.hosts) for id, node in self._after.items()}
         self._hosts = {host.name: host for host in before.hosts}
         self._new_hosts = {host.name: host for host in after.hosts}
-        self._parents = {
+        self._expanders = {
             node.id: unit
             for unit, done in state.done.items()
             if done.fragment is not None
             for node in done.fragment.nodes
         }
 
-    def unchanged(self) -> set[Unit]:
-        return {unit for unit, done in self._done.items() if self._is_same(unit, done)}
+    def unchanged(self, units: Iterable[Unit]) -> set[Unit]:
+        """Those of these units that are to be done the same way."""
+        return {unit for unit in units if self._is_same(unit)}
 
-    def _is_same(self, unit: Unit, done: UnitDone) -> bool:
-        id, host = unit[0], done.result.host_name
-        if (parent := self._parents.get(id)) is not None:
+    def begun(self, kept: Collection[Unit]) -> Begun:
+        """Where the work begins, if only these units are kept."""
+        begun = Begun()
+        for id, node in self._after.items():
+            for host in node.hosts:
+                unit = id, ANY_HOST if node.one_of else host
+                if not self._is_planned_as_before(id, host):
+                    begun.anew.setdefault(id, set()).add(host)
+                elif unit not in kept and not _restores(node, self._done.get(unit)):
+                    begun.again.setdefault(id, set()).add(host)
+        for id, _ in self._done.keys() - kept:
+            if (expander := self._expanders.get(id)) is not None:
+                begun.again.setdefault(expander[0], set()).add(expander[1])
+        return begun
+
+    def with_expanders(self, kept: set[Unit]) -> set[Unit]:
+        """Those that are in the plan, or were added by one that is kept as well."""
+        return {unit for unit in kept if self._stands(unit, kept)}
+
+    def _stands(self, unit: Unit, kept: set[Unit]) -> bool:
+        expander = self._expanders.get(unit[0])
+        return expander is None or (expander in kept and self._stands(expander, kept))
+
+    def _is_same(self, unit: Unit) -> bool:
+        if (expander := self._expanders.get(unit[0])) is not None:
             # What an expander has added is as good as the expander.
-            return parent in self._done and self._is_same(parent, self._done[parent])
-        old, new = self._before.get(id), self._after.get(id)
-        if old is None or new is None or host not in new.hosts:
-            return False
-        return _work(old) == _work(new) and self._sees_the_same(new, host)
+            return expander in self._done and self._is_same(expander)
+        return self._is_planned_as_before(unit[0], self._done[unit].result.host_name)
 
-    def _sees_the_same(self, node: ExecutionNode, host: str) -> bool:
-        old, new = self._hosts.get(host), self._new_hosts.get(host)
+    def _is_planned_as_before(self, id: str, host: str) -> bool:
+        if not self._is_corrected:
+            return True
+        old, new = self._before.get(id), self._after.get(id)
         if old is None or new is None:
             return False
-        return all(
-            _looked_up(reference, old) == _looked_up(reference, new)
-            for reference in _named(node)
-            if reference.root in _FINAL
+        if host not in self._places[id] or host not in self._new_places[id]:
+            return False
+        return _work(old) == _work(new) and self._sees_the_same(old, new, host)
+
+    def _sees_the_same(self, old: ExecutionNode, new: ExecutionNode, host: str) -> bool:
+        before, after = self._hosts.get(host), self._new_hosts.get(host)
+        if before is None or after is None:
+            return False
+        return _parameters(old, before) == _parameters(new, after) and all(
+            _looked_up(reference, before) == _looked_up(reference, after)
+            for reference in _conditions(new)
         )
+
+
+def _restores(node: ExecutionNode, done: UnitDone | None) -> bool:
+    """Whether it was satisfied; if it is not any more, it restores what its followers saw."""
+    if done is None or node.when is not None or node.step.provides:
+        return False
+    return done.result.satisfied
 
 
 def _work(node: ExecutionNode) -> tuple[Any, ...]:
     """What a node does and after what; not where, how often and how patiently."""
-    return node.step, node.when, node.one_of, node.hook, node.after, node.after_same_host
+    step = node.step
+    edges = node.after, node.after_same_host
+    return step.kind, step.needs, step.provides, node.when, node.one_of, node.hook, *edges
 
 
-def _named(node: ExecutionNode) -> Iterator[Reference]:
-    for _, found in references.scan(node.step.params):
-        if isinstance(found, Reference):
-            yield found
-    if node.when is not None:
-        yield from compile_expression(node.when).references
+def _parameters(node: ExecutionNode, host: InventoryHost) -> dict[str, Any]:
+    """The parameters on a host: however they are written, what counts is what they come to."""
+    step = node.step
+    if not step.references:
+        return step.params
+    found: dict[str, Any] = references.resolved(step.params, lambda name: _looked_up(name, host))
+    return found
+
+
+def _conditions(node: ExecutionNode) -> Iterable[Reference]:
+    return compile_expression(node.when).references if node.when is not None else ()
 
 
 def _looked_up(reference: Reference, host: InventoryHost) -> Any:
+    if reference.root not in _FINAL:
+        return f"${{{reference}}}"
     scope: Mapping[str, Any] = {"vars": host.vars, "host": host.described()}
     try:
         return references.in_scope(reference, scope)

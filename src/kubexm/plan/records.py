@@ -79,9 +79,13 @@ class LedgerEntry(Record, frozen=True):
 
 
 class Reopened(Record, frozen=True):
-    """A retry: these units are pending again, and no host is quarantined."""
+    """A retry: these units are pending again, and no host is quarantined.
+
+    What some of them `changed` still stands: a rollback takes it back, whatever they find now.
+    """
 
     units: tuple[Unit, ...]
+    changed: tuple[Unit, ...] = ()
 
 
 class HostSeen(Record, frozen=True):
@@ -133,7 +137,7 @@ class RunState:
             case Turned():
                 self.turned = record.cause
             case Reopened():
-                self._reopen(record.units)
+                self._reopen(record)
             case LedgerEntry():
                 pass  # the ledger belongs to the cluster, not to the run
 
@@ -163,10 +167,12 @@ class RunState:
             cause = Cause(record.node, result.host_name, result.message, result.failure)
             self.quarantined.setdefault(result.host_name, cause)
 
-    def _reopen(self, units: Iterable[Unit]) -> None:
-        for unit in units:
+    def _reopen(self, record: Reopened) -> None:
+        for unit in record.units:
             self.done.pop(unit, None)
-            self.bound.pop(unit[0], None)
+            if unit not in record.changed:
+                self.bound.pop(unit[0], None)
+        self.intended.update(record.changed)
         self.quarantined.clear()
         self.late.clear()
         self.turned = None

@@ -1,0 +1,69 @@
+"""What stands on something that a retry does anew, and so has to be looked at once more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from kubexm.plan.graph import ExecutionGraph
+from kubexm.plan.node import ANY_HOST, ExecutionNode
+from kubexm.plan.records import Unit
+from kubexm.plan.validation import topological_order
+
+Hosts = dict[str, set[str]]
+"""By node or join the hosts in question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """Where a retry begins to differ from what was done."""
+
+    anew: Hosts = field(default_factory=dict)
+    """Does something else than before, or was not there: nobody has seen what it will do."""
+    again: Hosts = field(default_factory=dict)
+    """Does what it was to do before, and did not."""
+
+
+def followers(graph: ExecutionGraph, begun: Begun) -> Iterator[Unit]:
+    """All that stands after something done anew; after something tried again, on its host only.
+
+    Who passed a barrier without a host did not need it then, and does not need it now.
+    """
+    providers = _providers(graph)
+    anew: Hosts = {}
+    again: Hosts = {}
+    for id in topological_order(graph.nodes, graph.joins)[0]:
+        vertex = graph.nodes.get(id) or graph.joins[id]
+        anew[id] = _on(anew, vertex.after_same_host)
+        again[id] = _on(again, vertex.after_same_host)
+        if any(anew[before] for before in vertex.after):
+            anew[id] = set(graph.hosts)
+        if isinstance(vertex, ExecutionNode):
+            taken = [providers[key] for key in vertex.step.needs if key in providers]
+            if any(anew[provider] or again[provider] for provider in taken):
+                anew[id] = set(graph.hosts)
+            yield from _units(vertex, anew[id] | again[id])
+        anew[id] |= begun.anew.get(id, set())
+        again[id] |= begun.again.get(id, set())
+
+
+def _providers(graph: ExecutionGraph) -> dict[str, str]:
+    """By key the node that leaves it for the whole run; others stay on their host."""
+    return {
+        key.name: id
+        for id, node in graph.nodes.items()
+        for key in node.step.provides
+        if key.scope == "run"
+    }
+
+
+def _on(hosts: Hosts, ids: Iterable[str]) -> set[str]:
+    found: set[str] = set()
+    return found.union(*(hosts[id] for id in ids))
+
+
+def _units(node: ExecutionNode, hosts: set[str]) -> Iterator[Unit]:
+    found = [host for host in node.hosts if host in hosts]
+    if node.one_of:
+        found = [ANY_HOST] if found else []
+    return ((node.id, host) for host in found)
