@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from kubexm.app.params import PipelineParams, PlanParams
-from kubexm.errors import Problem
+from kubexm.errors import InvalidInput, Problem
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.select import Selection, select
 from kubexm.sim.settings import WorldSettings
-from kubexm.spec import planner
+from kubexm.spec import literals, planner
 from kubexm.spec.inventory import InventoryHost
-from kubexm.spec.overrides import parse_overrides
+from kubexm.spec.overrides import Override, parse_overrides
 from kubexm.spec.pipeline import read_pipeline
 
 
@@ -49,5 +50,27 @@ def plan(params: PlanParams) -> Planned:
 
 
 def _whole(params: PipelineParams) -> planner.PlannedPipeline:
+    if not params.allow_literal_secrets and (found := literal_secrets(params.overrides)):
+        raise InvalidInput(
+            "a secret must not be written out on the command line",
+            problems=found,
+            hint="or accept it with `--allow-literal-secrets`",
+        )
     pipeline = read_pipeline(params.file, allow_literal_secrets=params.allow_literal_secrets)
     return planner.plan(pipeline, parse_overrides(params.overrides))
+
+
+def literal_secrets(overrides: Iterable[str]) -> list[Problem]:
+    """What of this, as given by `--set`, is a secret written out."""
+    return [
+        Problem(finding.message, str(override), finding.hint)
+        for override in parse_overrides(overrides)
+        for finding in literals.findings(_nested(override))
+    ]
+
+
+def _nested(override: Override) -> Any:
+    data = override.value
+    for name in reversed(override.path):
+        data = {name: data}
+    return data

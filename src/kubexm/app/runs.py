@@ -19,7 +19,8 @@ from kubexm.app.execution import (
     readiness,
     refuse_what_has_no_connector,
 )
-from kubexm.app.params import PlanParams, ResumeParams, RetryParams, RunParams
+from kubexm.app.keeping import StoredOptions, planned_again, without_secrets
+from kubexm.app.params import ResumeParams, RetryParams, RunParams
 from kubexm.app.planning import Planned
 from kubexm.app.readiness import Readiness, early
 from kubexm.app.reopening import Plan, reopening
@@ -29,7 +30,7 @@ from kubexm.errors import InvalidInput, Problem, Refused
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.records import Unit
 from kubexm.plan.result import GraphExecutionResult
-from kubexm.plan.select import Selection, named
+from kubexm.plan.select import named
 from kubexm.sim.settings import WorldSettings
 from kubexm.sim.world import World
 from kubexm.spec.inventory import InventoryHost
@@ -47,15 +48,6 @@ class RunOutcome:
     task: str | None = None
     world: Path | None = None
     warnings: tuple[Problem, ...] = ()
-
-
-class StoredOptions(msgspec.Struct, frozen=True):
-    """How a run was to be carried out, kept for its resume."""
-
-    options: Options
-    require_all_hosts: bool = False
-    selection: Selection = Selection()
-    """What was selected of the pipeline, for a corrected file."""
 
 
 async def run(params: RunParams, front: Front, home: Home) -> RunOutcome:
@@ -147,7 +139,12 @@ def _options(params: RunParams) -> Options:
 
 
 def _stored_options(params: RunParams) -> StoredOptions:
-    return StoredOptions(_options(params), params.require_all_hosts, params.plan.selection)
+    return StoredOptions(
+        _options(params),
+        params.require_all_hosts,
+        params.plan.selection,
+        **without_secrets(params.plan.pipeline.overrides),
+    )
 
 
 def _job(params: RunParams, planned: Planned, world: Path | None, store: Store | None) -> Job:
@@ -227,7 +224,7 @@ def _corrected(
             )
         return None
     options = msgspec.json.decode(documents.options, type=StoredOptions)
-    planned = planning.plan(PlanParams(params.pipeline, options.selection))
+    planned, options = planned_again(params.pipeline, options)
     if planned.graph.name != stored.name:
         raise InvalidInput(
             f"task `{stored.id}` ran `{stored.name}`, but the file describes"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +17,7 @@ from kubexm.cli import endings
 from kubexm.cli.flags import Force, LiteralSecrets, Logged, Output, Set, Task
 from kubexm.cli.output import document, say, table
 from kubexm.common.paths import Home
+from kubexm.errors import InvalidInput
 from kubexm.store import Run, StoredLine
 
 
@@ -131,8 +133,18 @@ def retry_(
     """Open an ended run again: what succeeded is kept, the rest is tried once more."""
     from kubexm.cli import running
 
+    _refuse_without_file(file, {"--set": set_, "--allow-literal-secrets": allow_literal_secrets})
     pipeline = PipelineParams(file, set_, allow_literal_secrets) if file is not None else None
     return asyncio.run(running.retry(RetryParams(task, pipeline, force), output, logged))
+
+
+def _refuse_without_file(file: Path | None, given: Mapping[str, object]) -> None:
+    for flag, value in given.items():
+        if value and file is None:
+            raise InvalidInput(
+                f"`{flag}` has no effect without `-f`: the plan stays what it was",
+                hint=f"add `-f FILE`, the file of the pipeline, or leave `{flag}` out",
+            )
 
 
 def cancel_(task: Task, /, *, output: Output = "text") -> int:
