@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kubexm.cli.main import app, guarded
+from kubexm.cli.commands import app
+from kubexm.cli.main import guarded
 
 ROOT = Path(__file__).parents[1]
 TUTORIAL = ROOT / "docs" / "tutorial"

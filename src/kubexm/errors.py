@@ -15,6 +15,7 @@ KubexmError
 │   ├── ConnectionLost        worth a reconnect
 │   └── HostUnreachable
 ├── LockHeld                  exit 4: another run works on the same name
+├── OutputLost                a run's own outcome decides its exit code
 └── StoreError
     ├── StoreUnusable         full disk, read-only, not ours, damaged
     ├── NewerSchema
@@ -167,6 +168,12 @@ class LockHeld(KubexmError):
 
     code = "lock-held"
     exit_code = 4
+
+
+class OutputLost(KubexmError):
+    """Nobody takes the answer: a full disk, a closed terminal, a reader that is gone."""
+
+    code = "output-lost"
 
 
 class StoreError(KubexmError):

@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable
-from typing import Any, Literal, TextIO
+from contextlib import suppress
+from typing import Any, Literal, TextIO, cast
 
 import structlog
 
@@ -35,9 +36,27 @@ def configure(
             _renderer(style),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(_number(level)),
-        logger_factory=structlog.PrintLoggerFactory(stream or sys.stderr),
+        logger_factory=lambda *_: structlog.PrintLogger(
+            cast("TextIO", _Patient(stream or sys.stderr))
+        ),
         cache_logger_on_first_use=False,
     )
+
+
+class _Patient:
+    """A stream that may be lost: a line that nobody can read must not end a run."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with suppress(OSError, ValueError):
+            return self._stream.write(text)
+        return 0
+
+    def flush(self) -> None:
+        with suppress(OSError, ValueError):
+            self._stream.flush()
 
 
 Log = structlog.typing.FilteringBoundLogger

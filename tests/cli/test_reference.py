@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from kubexm.cli import reference
-from kubexm.cli.main import app
+from kubexm.cli.commands import app
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / reference.PAGE
 

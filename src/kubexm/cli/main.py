@@ -1,105 +1,56 @@
-"""The command line: commands by name, loaded when they are called, and errors as exit codes."""
+"""The entry point: signals and errors become messages and exit codes.
+
+It loads almost nothing, so that a signal finds somebody to answer from the first moment on.
+"""
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
-from typing import Annotated, Literal
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
 
-from cyclopts import App, CycloptsError, Parameter
-
-from kubexm import __version__
-
-app = App(
-    name="kubexm",
-    help="Run Kubernetes, and any other automation, on plain Linux hosts.",
-    version=__version__,
-    help_format="plaintext",
-    result_action="return_value",
-    suppress_keyboard_interrupt=False,
-    # A flag that is not given is off, and a list is empty: nobody needs to be told.
-    default_parameter=Parameter(show_default=lambda value: value or None),
-)
-task = App(name="task", help="Look at runs, continue them, stop them.", sort_key=4)
-app.command("kubexm.cli.pipeline:run", name="run", help="Run a pipeline.", sort_key=1)
-app.command(
-    "kubexm.cli.pipeline:plan",
-    name="plan",
-    help="Show what a pipeline would run where, without connecting to any host.",
-    sort_key=2,
-)
-app.command(
-    "kubexm.cli.pipeline:graph",
-    name="graph",
-    help="Draw the execution graph of a pipeline.",
-    sort_key=3,
-)
-app.command(task)
-app.command("kubexm.cli.shell:version", name="version", help="Show the version.", sort_key=8)
-app.command(
-    "kubexm.cli.shell:completion",
-    name="completion",
-    help="Print a script that completes commands in a shell.",
-    sort_key=9,
-)
-for name, text in (
-    ("list", "The latest runs, newest first."),
-    ("show", "One run: the result of every unit, and where the time went."),
-    ("logs", "What the units of a run said."),
-    ("resume", "Go on with a run that was interrupted or cancelled."),
-    ("retry", "Open an ended run again: what succeeded is kept, the rest is tried once more."),
-    ("cancel", "Stop a run that another process works on; it can be resumed."),
-):
-    task.command(f"kubexm.cli.task:{name}_", name=name, help=text)
-
-
-@app.meta.default
-def launch(
-    *tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
-    log_format: Literal["text", "json"] | None = None,
-    log_level: Literal["debug", "info", "warning", "error"] | None = None,
-) -> int:
-    """Run a command.
-
-    Parameters
-    ----------
-    log_format
-        How log lines look, on standard error; by default text on a terminal, else JSON.
-    log_level
-        The least important log lines that are written; `info` if only a format is given.
-
-    With either of them a run writes a log in place of its usual view.
-    """
-    from kubexm import logger
-
-    logged = log_format is not None or log_level is not None
-    style = log_format or ("text" if sys.stderr.isatty() else "json")
-    logger.configure(style, log_level or ("info" if logged else "warning"))
-    command, bound, ignored = app.parse_args(tokens, exit_on_error=False, print_error=False)
-    injected = {"logged": logged} if "logged" in ignored else {}
-    code = command(*bound.args, **bound.kwargs, **injected)
-    return code if isinstance(code, int) else 0
+CANCELLED = 3
+KILLED = 130
 
 
 def main() -> None:
-    """The entry point: every deliberate error becomes a message and an exit code."""
+    """Run the command line of this process."""
+    _open_what_is_closed()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, leave)
     sys.exit(guarded(sys.argv[1:]))
 
 
 def guarded(arguments: list[str]) -> int:
-    """Run a command line; the exit code."""
+    """Run a command line; every error becomes a message, the answer is the exit code."""
+    from cyclopts import CycloptsError
+
+    from kubexm.cli import messages
+    from kubexm.cli.commands import app
+
     try:
         code = app.meta(arguments, exit_on_error=False, print_error=False)
     except CycloptsError as error:
-        command = " ".join(("kubexm", *(error.command_chain or ())))
-        print(
-            f"error: usage\n  {error}\n\nhint: `{command} --help` shows what there is",
-            file=sys.stderr,
-        )
-        return 2
-    except BrokenPipeError:
-        return 1
+        return messages.report_usage(error, arguments)
+    except KeyboardInterrupt:
+        return KILLED
     except Exception as error:  # noqa: BLE001 the last place where an error can become a message
-        from kubexm.cli.messages import report_error
-
-        return report_error(error)
+        return messages.report_error(error, arguments)
     return code if isinstance(code, int) else 0
+
+
+def leave(_number: int, _frame: FrameType | None) -> None:
+    """Answer a signal before there is a run that could be stopped: go at once."""
+    with suppress(OSError):
+        os.write(2, b"cancelled; nothing was changed\n")
+    os._exit(CANCELLED)
+
+
+def _open_what_is_closed() -> None:
+    """Have a stream behind every name: some are started without one."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 for good

@@ -1,31 +1,69 @@
-"""Errors as people read them: what, where, found versus wanted, and what to do."""
+"""Errors as people read them, and on request as programs do: what, where, and what to do."""
 
 from __future__ import annotations
 
+import re
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any, Literal
 
-from kubexm.errors import InvalidInput, KubexmError, Problem
+from cyclopts import CycloptsError
+
+from kubexm.cli.output import document
+from kubexm.errors import InvalidInput, KubexmError, OutputLost, Problem
+
+_OUTPUT = re.compile(r"\0(?:-o|--output)[\0=]?(json|yaml)\0")
 
 
-def report_error(error: Exception) -> int:
-    """Print an error to standard error; the exit code it stands for."""
+def report_error(error: Exception, arguments: Sequence[str] = ()) -> int:
+    """Say what went wrong; the exit code it stands for."""
     single = _single(error)
+    if isinstance(single, BrokenPipeError) or isinstance(single.__cause__, BrokenPipeError):
+        return 1  # who stopped reading knows
     if isinstance(single, KubexmError):
-        print(described(single), file=sys.stderr)
-        return single.exit_code
-    traceback.print_exception(error)
-    print(
-        "\nerror: defect\n  this is a mistake in kubexm itself, please report it", file=sys.stderr
-    )
-    return 1
+        return _report(described(single), as_data(single), single.exit_code, arguments)
+    defect = "this is a mistake in kubexm itself, please report it"
+    told = "".join(traceback.format_exception(error))
+    data = {"code": "defect", "message": f"{single!r}: {defect}", "hint": ""}
+    return _report(f"{told}\nerror: defect\n  {defect}", data, 1, arguments)
+
+
+def report_usage(error: CycloptsError, arguments: Sequence[str]) -> int:
+    """Say that a command line can't be understood; the exit code."""
+    command = " ".join(("kubexm", *(error.command_chain or ())))
+    hint = f"`{command} --help` shows what there is"
+    data = {"code": "usage", "message": str(error), "hint": hint}
+    return _report(f"error: usage\n  {error}\n\nhint: {hint}", data, 2, arguments)
+
+
+def notice(text: str) -> None:
+    """Say something beside the output; whether or not anybody can hear it."""
+    with suppress(OSError):
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+
+
+def _report(text: str, data: dict[str, Any], code: int, arguments: Sequence[str]) -> int:
+    notice(text)
+    style = _style(arguments)
+    if style is not None:
+        with suppress(OutputLost):  # which is what may have been reported
+            document({"error": {**data, "exitCode": code}}, style)
+    return code
+
+
+def _style(arguments: Sequence[str]) -> Literal["json", "yaml"] | None:
+    """The language of documents that was asked for, in a command line that may be wrong."""
+    found = _OUTPUT.search("\0".join(("", *arguments, "")))
+    return None if found is None else "json" if found[1] == "json" else "yaml"
 
 
 def warn(warnings: Iterable[Problem]) -> None:
     """Print to standard error what is probably not meant as it is written."""
     for warning in warnings:
-        print(remarked("warning", warning), file=sys.stderr)
+        notice(remarked("warning", warning))
 
 
 def remarked(word: str, problem: Problem) -> str:
@@ -54,3 +92,14 @@ def described(error: KubexmError) -> str:
     if error.hint:
         lines += ["", f"hint: {error.hint}"]
     return "\n".join(lines)
+
+
+def as_data(error: KubexmError) -> dict[str, Any]:
+    """The same for programs."""
+    problems = error.problems if isinstance(error, InvalidInput) else ()
+    told = {"code": error.code, "message": error.message, "where": error.where, "hint": error.hint}
+    return {**told, "problems": [_problem(problem) for problem in problems]}
+
+
+def _problem(problem: Problem) -> dict[str, str]:
+    return {"message": problem.message, "where": problem.where, "hint": problem.hint}

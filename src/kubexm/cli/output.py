@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
 import msgspec
+
+from kubexm.errors import OutputLost
 
 Format = Literal["text", "json", "yaml"]
 
@@ -15,11 +19,11 @@ def document(data: Any, style: Literal["json", "yaml"]) -> None:
     """Print data for programs."""
     plain = msgspec.to_builtins(data)
     if style == "json":
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(plain), indent=2).decode() + "\n")
+        _write(msgspec.json.format(msgspec.json.encode(plain), indent=2).decode() + "\n")
         return
     import yaml
 
-    yaml.safe_dump(plain, sys.stdout, sort_keys=False, allow_unicode=True)
+    _write(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True))
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -34,4 +38,22 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def say(text: str) -> None:
     """Print text for people."""
-    sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+    _write(text if text.endswith("\n") else f"{text}\n")
+
+
+def _write(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        _silence()
+        raise OutputLost(
+            f"can't write to standard output: {error.strerror}",
+            hint="make room, or write it elsewhere; `kubexm task list` tells what was done",
+        ) from error
+
+
+def _silence() -> None:
+    """Let what is left go nowhere, or Python tries it once more on its way out."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

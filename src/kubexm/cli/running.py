@@ -13,6 +13,7 @@ from kubexm.app.runs import RunOutcome
 from kubexm.cli import endings, messages, terminal
 from kubexm.cli.output import Format, document, say
 from kubexm.common.paths import Home
+from kubexm.errors import OutputLost
 
 Carry = Callable[[Front, Home], Awaitable[RunOutcome]]
 
@@ -55,13 +56,20 @@ async def _watched(carry: Carry, output: Format, front: Front) -> int:
     front.warn = messages.warn
     if terminal.is_interactive():
         front.confirm = terminal.confirm
-    with terminal.signals(front.control):
+    with terminal.signals(front):
         outcome = await carry(front, Home.from_environment())
+    try:
+        _tell(outcome, output)
+    except OutputLost as error:
+        messages.report_error(error)
+    return endings.exit_code(outcome.result)
+
+
+def _tell(outcome: RunOutcome, output: Format) -> None:
     if output == "text":
         say(endings.summary(outcome))
     else:
         document(endings.as_data(outcome), output)
-    return endings.exit_code(outcome.result)
 
 
 def _shows(logged: bool) -> tuple[Show, ...]:

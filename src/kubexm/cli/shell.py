@@ -27,7 +27,7 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> int:
     shell
         The shell to complete in.
     """
-    from kubexm.cli.main import app
+    from kubexm.cli.commands import app
 
     say(app.generate_completion(shell=shell))
     return 0

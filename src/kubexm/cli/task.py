@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +14,7 @@ from kubexm.app import tasks
 from kubexm.app.params import LogParams, PipelineParams, ResumeParams, RetryParams
 from kubexm.cli import endings
 from kubexm.cli.flags import Force, LiteralSecrets, Logged, Output, Set, Task
+from kubexm.cli.messages import notice
 from kubexm.cli.output import document, say, table
 from kubexm.common.paths import Home
 from kubexm.errors import InvalidInput
@@ -97,7 +97,7 @@ async def _print_logs(params: LogParams, output: Output) -> None:
         say(_line(line))
         silent = False
     if silent:
-        sys.stderr.write(f"{_who(params)} said nothing\n")
+        notice(f"{_who(params)} said nothing")
 
 
 def _who(params: LogParams) -> str:

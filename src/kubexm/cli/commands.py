@@ -1,0 +1,80 @@
+"""The commands by name; each is loaded when it is called."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from kubexm import __version__
+
+app = App(
+    name="kubexm",
+    help="Run Kubernetes, and any other automation, on plain Linux hosts.",
+    version=__version__,
+    help_format="plaintext",
+    result_action="return_value",
+    suppress_keyboard_interrupt=False,
+    # A flag that is not given is off, and a list is empty: nobody needs to be told.
+    default_parameter=Parameter(show_default=lambda value: value or None),
+)
+task = App(name="task", help="Look at runs, continue them, stop them.", sort_key=4)
+app.command("kubexm.cli.pipeline:run", name="run", help="Run a pipeline.", sort_key=1)
+app.command(
+    "kubexm.cli.pipeline:plan",
+    name="plan",
+    help="Show what a pipeline would run where, without connecting to any host.",
+    sort_key=2,
+)
+app.command(
+    "kubexm.cli.pipeline:graph",
+    name="graph",
+    help="Draw the execution graph of a pipeline.",
+    sort_key=3,
+)
+app.command(task)
+app.command("kubexm.cli.shell:version", name="version", help="Show the version.", sort_key=8)
+app.command(
+    "kubexm.cli.shell:completion",
+    name="completion",
+    help="Print a script that completes commands in a shell.",
+    sort_key=9,
+)
+for name, text in (
+    ("list", "The latest runs, newest first."),
+    ("show", "One run: the result of every unit, and where the time went."),
+    ("logs", "What the units of a run said."),
+    ("resume", "Go on with a run that was interrupted or cancelled."),
+    ("retry", "Open an ended run again: what succeeded is kept, the rest is tried once more."),
+    ("cancel", "Stop a run that another process works on; it can be resumed."),
+):
+    task.command(f"kubexm.cli.task:{name}_", name=name, help=text)
+
+
+@app.meta.default
+def launch(
+    *tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
+    log_format: Literal["text", "json"] | None = None,
+    log_level: Literal["debug", "info", "warning", "error"] | None = None,
+) -> int:
+    """Run a command.
+
+    Parameters
+    ----------
+    log_format
+        How log lines look, on standard error; by default text on a terminal, else JSON.
+    log_level
+        The least important log lines that are written; `info` if only a format is given.
+
+    With either of them a run writes a log in place of its usual view.
+    """
+    from kubexm import logger
+
+    logged = log_format is not None or log_level is not None
+    style = log_format or ("text" if sys.stderr.isatty() else "json")
+    logger.configure(style, log_level or ("info" if logged else "warning"))
+    command, bound, ignored = app.parse_args(tokens, exit_on_error=False, print_error=False)
+    injected = {"logged": logged} if "logged" in ignored else {}
+    code = command(*bound.args, **bound.kwargs, **injected)
+    return code if isinstance(code, int) else 0
