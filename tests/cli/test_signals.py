@@ -171,3 +171,34 @@ def test_a_second_run_of_the_same_name_is_refused_with_who_holds_it(slow: Slow) 
     assert cancelled["task"]["id"] == task
     assert cancelled["task"]["holder"] is not None
     assert process.wait(timeout=60) == 3
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("command", ["run", "plan"])
+def test_a_signal_before_there_is_a_run_ends_it_at_once(
+    slow: Slow, command: str, number: signal.Signals
+) -> None:
+    endless = slow.place / "endless.yaml"
+    os.mkfifo(endless)
+    process = slow.kubexm(command, "-f", str(endless))
+    with endless.open("w"):  # which takes until somebody reads
+        process.send_signal(number)
+        _, said = process.communicate(timeout=60)
+
+    assert process.returncode == 3
+    assert said == "cancelled; nothing was changed\n"
+    assert not (slow.place / "home").exists()
+
+
+def test_a_signal_finds_an_answer_before_the_commands_are_loaded() -> None:
+    program = "import os, sys; os.kill(os.getpid(), 2)"
+    code = (
+        "import sys; from kubexm.cli import main; sys.argv = ['kubexm', 'version'];"
+        f"main.guarded = lambda _: exec({program!r}); main.main()"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (3, "cancelled; nothing was changed\n")
+    loaded = "import sys, kubexm.cli.main; print('cyclopts' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", loaded], text=True) == "False\n"

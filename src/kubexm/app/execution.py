@@ -54,6 +54,8 @@ class Front:
     confirm: Confirm = nobody_to_ask
     ask: Ask | None = None
     warn: Callable[[Sequence[Problem]], None] = unheard
+    begun: bool = False
+    """Whether there is something to be stopped in order; before, one may go at any time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,7 @@ class Job:
 
 async def perform(job: Job, journal: Journal, front: Front, home: Home) -> GraphExecutionResult:
     """Open the hosts, execute the graph, and let everyone watch."""
+    front.begun = True
     bus = Bus()
     # No task group: an error of the run would come out of it wrapped in another.
     views = [asyncio.create_task(_shown(s, bus.subscribe(), job.graph)) for s in front.shows]

@@ -65,6 +65,7 @@ async def run(params: RunParams, front: Front, home: Home) -> RunOutcome:
         return await _check(params, planned, world, front, home)
     with places.open_store(places.database_path(home, world)) as store:
         documents = _documents(planned, _stored_options(params))
+        front.begun = True
         stored, lease = store.start_run(
             planned.graph.name,
             documents,
@@ -173,6 +174,7 @@ async def resume(params: ResumeParams, front: Front, home: Home) -> RunOutcome:
     """Go on with a run that has not ended; what is finished is not run again."""
     with places.store_of(home, params.task) as store:
         _refuse_if_ended(store.run(params.task))
+        front.begun = True
         with store.acquire(params.task) as lease:
             stored = store.run(params.task)
             _refuse_if_ended(stored)  # it may have in the meantime
@@ -196,6 +198,7 @@ async def retry(params: RetryParams, front: Front, home: Home) -> RunOutcome:
         units = reopening(state, _plan_of(documents), changed)
         kept = state.done.keys() - set(units.units)
         _refuse_if_unready(_plan_of(corrected or documents), front, kept)
+        front.begun = True
         store.reopen(lease, units, corrected)
         return await _continue(store, stored, lease, corrected or documents, front, home)
 

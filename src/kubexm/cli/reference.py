@@ -13,7 +13,7 @@ from typing import Any, get_args
 from cyclopts import App
 from cyclopts.argument import Argument
 
-from kubexm.cli.main import app
+from kubexm.cli.commands import app
 
 PAGE = "cli.md"
 _NOTE = "<!-- Written by `python -m kubexm.cli.reference docs/reference`; edit the sources. -->"
@@ -29,9 +29,10 @@ _CLOSING = """## Exit codes
 | 0 | Done; for `--check`, every unit could be looked at. |
 | 1 | Failed or rolled back, or the state of runs can't be read or written. |
 | 2 | Wrong usage or invalid input; nothing was changed. |
-| 3 | Cancelled; the run can be resumed. |
+| 3 | Cancelled: the run can be resumed, or had not begun and nothing was changed. |
 | 4 | Refused, because another run works on the same name. |
 | 5 | Done, without the hosts that were quarantined on the way. |
+| 130 | Killed by a second SIGINT; the run can be resumed. |
 
 [Errors](errors.md) has the errors behind 1, 2 and 4.
 
@@ -73,7 +74,8 @@ A dry run marks each unit:
 | a second SIGINT | The process ends at once. |
 | SIGKILL | The process is gone; what was finished is recorded. |
 
-In all three cases `kubexm task resume` goes on with the run.
+Before there is a run, any of them ends the process at once: `cancelled; nothing was changed`.
+A run that had begun is gone on with by `kubexm task resume`.
 
 ## Paths and tags
 

@@ -8,9 +8,13 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from types import FrameType
 
-from kubexm.engine.options import Control
+from kubexm.app.execution import Front
+from kubexm.cli.main import leave
 from kubexm.errors import Refused
+
+HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def is_interactive() -> bool:
@@ -19,31 +23,37 @@ def is_interactive() -> bool:
 
 
 @contextmanager
-def signals(control: Control) -> Iterator[None]:
+def signals(front: Front) -> Iterator[None]:
     """Turn signals into a cancel; a second interrupt ends the process at once."""
     loop = asyncio.get_running_loop()
-    handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in HANDLED}
+    asked: list[int] = []
 
-    def stop(number: signal.Signals) -> None:
-        if control.cancelled is not None and number == signal.SIGINT:
+    def stop(number: int, frame: FrameType | None) -> None:
+        if not front.begun:
+            leave(number, frame)
+        if number == signal.SIGINT and (asked or front.control.cancelled is not None):
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             os.kill(os.getpid(), signal.SIGINT)
-        control.cancel(f"stopped by {number.name}")
+        asked.append(number)
+        reason = f"stopped by {signal.Signals(number).name}"
+        loop.call_soon_threadsafe(front.control.cancel, reason)
         _hint(number)
 
-    for number in handled:
-        loop.add_signal_handler(number, stop, number)
+    for number in HANDLED:
+        signal.signal(number, stop)
     try:
         yield
     finally:
-        for number in handled:
-            loop.remove_signal_handler(number)
+        for number, handler in before.items():
+            # There is a run by now: who can't wait for its summary loses nothing else.
+            signal.signal(number, signal.SIG_DFL if handler is leave else handler)
 
 
-def _hint(number: signal.Signals) -> None:
+def _hint(number: int) -> None:
     if number == signal.SIGINT:
         with suppress(OSError):  # the terminal may be gone, the run's state is not
-            sys.stderr.write("stopping: running steps get a moment; Ctrl-C again kills\n")
+            os.write(2, b"stopping: running steps get a moment; Ctrl-C again kills\n")
 
 
 async def confirm(question: str) -> None:
