@@ -334,4 +334,4 @@ def test_run_in_a_world_that_lies_elsewhere_is_found_by_its_id(site: Site, tmp_p
     shown = tasks.show(site.home, task).run
 
     assert (shown.status, shown.world) == ("Cancelled", str(elsewhere))
-    assert task in [run.id for run in tasks.list_runs(site.home)]
+    assert task in [line.run.id for line in tasks.list_runs(site.home)]

@@ -25,7 +25,7 @@ STEPS = """
 def kubexm(*arguments: str | Path, out: IO[str] | int, err: IO[str] | int) -> tuple[int, str]:
     program = [sys.executable, "-m", "kubexm", *arguments]
     done = subprocess.run(program, stdout=out, stderr=err, check=False)
-    return done.returncode, tasks.list_runs(Home.from_environment())[0].status
+    return done.returncode, tasks.list_runs(Home.from_environment())[0].run.status
 
 
 def nobody() -> int:
@@ -77,7 +77,7 @@ def test_a_process_without_standard_streams_does_its_work(pipeline: Write) -> No
     done = subprocess.run(["sh", "-c", shell], check=False)
 
     assert done.returncode == 0
-    assert tasks.list_runs(Home.from_environment())[0].status == "Success"
+    assert tasks.list_runs(Home.from_environment())[0].run.status == "Success"
 
 
 def test_an_error_is_a_document_too_where_documents_are_asked_for(

@@ -143,6 +143,10 @@ def test_waiting_is_the_time_between_ready_and_started() -> None:
     ]
 
 
+def span(start: float, end: float) -> Span:
+    return Span(at(start).timestamp(), at(end).timestamp())
+
+
 def moments(found: RunReport) -> list[tuple[float, float, float]]:
     return [(unit.start, unit.duration, unit.waited) for unit in found.critical_path]
 
@@ -150,27 +154,35 @@ def moments(found: RunReport) -> list[tuple[float, float, float]]:
 def test_a_run_that_was_reopened_did_not_wait_in_between() -> None:
     graph = graph_of(per_host(step("a", "n1"), step("b", "n1"), step("c", "n1")))
     spans = {("a", "n1"): (1, 3), ("b", "n1"): (1000, 1001), ("c", "n1"): (1005, 1006)}
-    second_life = {"start_time": at(998), "end_time": at(1007)}
-    whole = {"start_time": at(0), "end_time": at(1007)}
+    lives = [span(0, 4), span(998, 1007)]
 
-    at_its_end = report(graph, result_of(graph, spans, **second_life))
-    looked_at_later = report(graph, result_of(graph, spans, **whole), recorded=True)
+    found = report(graph, result_of(graph, spans), lives=lives)
 
-    # Of the life that made the result it is known when it began, and that it was busy all along.
-    assert moments(at_its_end) == [(0, 2, 0), (4, 1, 2), (9, 1, 4)]
-    assert at_its_end.duration == 2 + 9
-    assert moments(looked_at_later) == [(0, 2, 0), (2, 1, 0), (3, 1, 0)]
-    assert looked_at_later.duration == 1 + 2 + 1 + 1 + 1
+    assert moments(found) == [(0, 2, 0), (5, 1, 2), (10, 1, 4)]
+    assert found.duration == 4 + 9
 
 
-def test_time_in_which_others_ran_or_were_undone_is_no_pause() -> None:
-    graph = graph_of(per_host(step("a"), step("b")))
-    spans = {("a", "n1"): (0, 1), ("a", "n2"): (0, 9), ("b", "n1"): (9, 10), ("b", "n2"): (30, 31)}
-    undone = result_of(graph, {("a", "n1"): (10, 30)})
+def test_what_was_done_again_later_did_not_hold_back_what_was_kept() -> None:
+    graph = graph_of(
+        chain(step("a", "n1"), step("b", "n1"), step("c", "n1"), step("d", "n1"), step("e", "n1"))
+    )
+    spans = {
+        ("a", "n1"): (100, 101),  # satisfied, so it was looked at again
+        ("b", "n1"): (102, 103),
+        ("c", "n1"): (2, 3),
+        ("d", "n1"): (4, 5),
+        ("e", "n1"): (104, 105),
+    }
 
-    found = report(graph, result_of(graph, spans, rollback=undone), recorded=True)
+    found = report(graph, result_of(graph, spans), lives=[span(0, 6), span(100, 106)])
 
-    assert found.duration == 31
+    assert [(unit.node, unit.start) for unit in found.critical_path] == [
+        ("c", 0),
+        ("d", 2),
+        ("e", 8),
+    ]
+    assert sum(unit.duration + unit.waited for unit in found.critical_path) <= found.duration
+    assert all(unit.waited <= 4 for unit in found.slowest)
 
 
 def test_a_run_that_has_not_ended_says_how_far_it_is() -> None:
@@ -179,9 +191,9 @@ def test_a_run_that_has_not_ended_says_how_far_it_is() -> None:
     begun = msgspec.structs.replace(begun, status="Running")
     nothing = msgspec.structs.replace(result_of(graph, {}, start_time=at(0)), status="Running")
 
-    under_way = as_text(report(graph, begun, recorded=True, until=at(60)))
-    interrupted = as_text(report(graph, begun, recorded=True), interrupted=True)
-    at_once = as_text(report(graph, nothing, recorded=True), interrupted=True)
+    under_way = as_text(report(graph, begun, lives=[span(0, 60)]))
+    interrupted = as_text(report(graph, begun, lives=[span(0, 5)]), interrupted=True)
+    at_once = as_text(report(graph, nothing, lives=[span(0, 0)]), interrupted=True)
 
     assert under_way.startswith("g: Running for 1 min 00 s\n")
     assert interrupted.startswith("g: Interrupted, its last unit ended after 5.0 s\n")

@@ -141,7 +141,7 @@ def test_ended_run_is_opened_again_with_a_corrected_plan(store: Store) -> None:
         None,
         "",
     )
-    assert store.records(run.id) == [(1, again)]
+    assert store.records(run.id)[-1] == (2, again)
     assert store.documents(run.id) == corrected
 
 
@@ -193,3 +193,26 @@ def test_later_run_counts_only_if_it_changed_something_or_may_have(store: Store)
         intended,
         None,
     ]
+
+
+def test_lives_of_a_run_leave_out_the_time_in_which_nobody_worked_on_it(path: Path) -> None:
+    clock = [1000.0]
+    with Store.open(path, clock=lambda: clock[0]) as store:
+        run, lease = store.start_run("c", DOCUMENTS)
+        with lease:
+            store.begin(lease)
+            clock[0] = 1005.0
+            store.finish(lease, "Cancelled")
+        first = store.lives(store.run(run.id))
+        clock[0] = 2000.0
+        with store.acquire(run.id) as lease:
+            store.begin(lease)
+            clock[0] = 2003.0
+            under_way = store.lives(store.run(run.id))
+            clock[0] = 2004.0
+            store.finish(lease, "Success")
+        ended = store.lives(store.run(run.id))
+
+    assert first == [(1000.0, 1005.0)]
+    assert [end - start for start, end in under_way] == [5.0, 3.0]
+    assert [end - start for start, end in ended] == [5.0, 4.0]

@@ -160,7 +160,6 @@ async def perform_held(
 ) -> GraphExecutionResult:
     """The same under a lease: renewed meanwhile, and stopped when it is lost or cancelled."""
     loop = asyncio.get_running_loop()
-    journal = store.journal(lease)
 
     def lost(error: LeaseLost) -> None:
         loop.call_soon_threadsafe(journal.abandon, error)
@@ -170,6 +169,7 @@ async def perform_held(
 
     logger.bind(task_id=lease.run)
     store.begin(lease)
+    journal = store.journal(lease)
     lease.keep(lost, cancelled)
     claim = Claim(lease.name, lease.token, lease.run, who=str(Process.current()))
     result = await perform(replace(job, claim=claim), journal, front, home)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 
-from kubexm.common.nearest import did_you_mean
+from kubexm.common.nearest import nearest
 from kubexm.common.paths import Home
 from kubexm.errors import UnknownTask
 from kubexm.store import Run, Store
 from kubexm.store.lease import LEASE
 
 DATABASE = "kubexm.db"
+SHOWN_TASKS = 3
 LEASE_SECONDS = LEASE
 """How long a process that gives no sign of life keeps its lock."""
 
@@ -45,25 +46,30 @@ def open_store(path: Path) -> Store:
 @contextmanager
 def store_of(home: Home, task: str) -> Iterator[Store]:
     """The store that knows this task."""
-    known: list[str] = []
-    for path in databases(home):
-        with open_store(path) as store:
-            ids = [run.id for run in store.runs(limit=10_000)]
-            if task in ids:
-                yield store
-                return
-            known.extend(ids)
-    hint = did_you_mean(task, known) or "`kubexm task list` shows what there is"
-    raise UnknownTask(f"there is no task `{task}`", hint=hint)
+    known: list[Run] = []
+    for store in stores(home):
+        found = store.runs(limit=10_000)
+        if any(run.id == task for run in found):
+            yield store
+            return
+        known.extend(found)
+    raise UnknownTask(f"there is no task `{task}`", hint=_hint(task, known))
 
 
-def all_runs(home: Home, limit: int) -> list[Run]:
-    """The latest runs of all stores, newest first."""
-    found: list[Run] = []
+def _hint(task: str, known: Sequence[Run]) -> str:
+    """The nearest, or the latest ones: they are what people look for."""
+    if (match := nearest(task, (run.id for run in known))) is not None:
+        return f"did you mean `{match}`? `kubexm task list` shows what there is"
+    latest = sorted((run.id for run in known), reverse=True)[:SHOWN_TASKS]
+    shown = f"the latest are {', '.join(f'`{id}`' for id in latest)}; " if latest else ""
+    return f"{shown}`kubexm task list` shows what there is"
+
+
+def stores(home: Home) -> Iterator[Store]:
+    """Every store there is, one after the other, each open while it is looked at."""
     for path in databases(home):
         with open_store(path) as store:
-            found.extend(store.runs(limit=limit))
-    return sorted(found, key=lambda run: run.created, reverse=True)[:limit]
+            yield store
 
 
 def databases(home: Home) -> list[Path]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +28,7 @@ from kubexm.common.paths import Home
 from kubexm.engine import MemoryJournal, Options
 from kubexm.errors import InvalidInput, Problem, Refused
 from kubexm.plan.graph import ExecutionGraph
+from kubexm.plan.history import Span
 from kubexm.plan.records import Unit
 from kubexm.plan.result import GraphExecutionResult
 from kubexm.plan.select import named
@@ -48,6 +49,8 @@ class RunOutcome:
     task: str | None = None
     world: Path | None = None
     warnings: tuple[Problem, ...] = ()
+    lives: Sequence[Span] = ()
+    """When somebody worked on it."""
 
 
 async def run(params: RunParams, front: Front, home: Home) -> RunOutcome:
@@ -75,7 +78,7 @@ async def run(params: RunParams, front: Front, home: Home) -> RunOutcome:
         with lease:
             job = _job(params, planned, world, store)
             result = await perform_held(job, store, lease, front, home)
-    return RunOutcome(planned.graph, result, stored.id, world, planned.warnings)
+            return _outcome(store, stored.id, job, result, planned.warnings)
 
 
 def _refuse_what_has_no_effect(params: RunParams) -> None:
@@ -264,7 +267,18 @@ async def _continue(
         require_all_hosts=options.require_all_hosts,
     )
     result = await perform_held(job, store, lease, front, home)
-    return RunOutcome(plan.graph, result, stored.id, world)
+    return _outcome(store, stored.id, job, result)
+
+
+def _outcome(
+    store: Store,
+    id: str,
+    job: Job,
+    result: GraphExecutionResult,
+    warnings: tuple[Problem, ...] = (),
+) -> RunOutcome:
+    lives = store.lives(store.run(id))
+    return RunOutcome(job.graph, result, id, job.world, warnings, lives)
 
 
 def _refuse_if_stale(store: Store, stored: Run, graph: ExecutionGraph) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kubexm.app import places
@@ -13,7 +13,9 @@ from kubexm.engine.undo import UNDO, is_undo, left, rolled_back
 from kubexm.errors import InvalidInput
 from kubexm.plan.fragment import replace
 from kubexm.plan.graph import ExecutionGraph
+from kubexm.plan.history import Span
 from kubexm.plan.node import ANY_HOST, ExecutionNode
+from kubexm.plan.pauses import WorkClock
 from kubexm.plan.records import RunState, Unit
 from kubexm.plan.result import (
     GraphExecutionResult,
@@ -35,11 +37,26 @@ class TaskDetail:
     run: Run
     graph: ExecutionGraph
     result: GraphExecutionResult
+    lives: Sequence[Span] = ()
+    """When somebody worked on it."""
 
 
-def list_runs(home: Home, limit: int = 50) -> list[Run]:
+@dataclass(frozen=True, slots=True)
+class TaskLine:
+    """A run in a list, and how many seconds were worked on it."""
+
+    run: Run
+    worked: float
+
+
+def list_runs(home: Home, limit: int = 50) -> list[TaskLine]:
     """The latest runs, newest first; simulated ones too."""
-    return places.all_runs(home, limit)
+    found: list[TaskLine] = []
+    for store in places.stores(home):
+        found.extend(
+            TaskLine(run, WorkClock(store.lives(run)).total) for run in store.runs(limit=limit)
+        )
+    return sorted(found, key=lambda line: line.run.created, reverse=True)[:limit]
 
 
 def show(home: Home, task: str) -> TaskDetail:
@@ -47,7 +64,8 @@ def show(home: Home, task: str) -> TaskDetail:
     with places.store_of(home, task) as store:
         run = store.run(task)
         graph = store.documents(task).graph
-        return TaskDetail(run, graph, result_of(run, graph, store.state(task)))
+        result = result_of(run, graph, store.state(task))
+        return TaskDetail(run, graph, result, store.lives(run))
 
 
 def cancel(home: Home, task: str) -> Run:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -35,7 +34,7 @@ def summary(outcome: RunOutcome) -> str:
     """What a person wants to know when a run is over."""
     if outcome.result.dry_run:
         return foretold(outcome.result)
-    text = reports.as_text(reports.report(outcome.graph, outcome.result))
+    text = reports.as_text(reports.report(outcome.graph, outcome.result, lives=outcome.lives))
     lines = [*_ended(text, outcome.result)]
     if outcome.task is not None:
         lines.append(_next(outcome.result, outcome.task))
@@ -60,8 +59,7 @@ def detail(found: TaskDetail) -> str:
 
 
 def _report(found: TaskDetail) -> str:
-    now = datetime.now(UTC) if found.run.holder is not None else None
-    report = reports.report(found.graph, found.result, recorded=True, until=now)
+    report = reports.report(found.graph, found.result, lives=found.lives)
     return reports.as_text(report, interrupted=found.run.interrupted)
 
 
@@ -139,5 +137,7 @@ def as_data(outcome: RunOutcome) -> dict[str, Any]:
         "world": str(outcome.world) if outcome.world is not None else None,
         "warnings": msgspec.to_builtins(outcome.warnings),
         "result": msgspec.json.decode(codec.encode_result(outcome.result)),
-        "report": msgspec.to_builtins(reports.report(outcome.graph, outcome.result)),
+        "report": msgspec.to_builtins(
+            reports.report(outcome.graph, outcome.result, lives=outcome.lives)
+        ),
     }

@@ -6,18 +6,21 @@ import asyncio
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import msgspec
 from cyclopts import Parameter
 
 from kubexm.app import tasks
 from kubexm.app.params import LogParams, PipelineParams, ResumeParams, RetryParams
+from kubexm.app.tasks import TaskLine
 from kubexm.cli import endings
 from kubexm.cli.flags import Force, LiteralSecrets, Logged, Output, Set, Task
 from kubexm.cli.messages import notice
 from kubexm.cli.output import document, say, table
 from kubexm.common.paths import Home
 from kubexm.errors import InvalidInput
+from kubexm.plan.report import duration
 from kubexm.store import Run, StoredLine
 
 
@@ -29,12 +32,12 @@ def list_(
     """The latest runs, newest first."""
     found = tasks.list_runs(Home.from_environment(), limit)
     if output != "text":
-        document(found, output)
+        document([as_data(line) for line in found], output)
     elif found:
         say(
             table(
                 ("TASK", "NAME", "STATUS", "STARTED (UTC)", "TOOK", "WHERE"),
-                [_row(run) for run in found],
+                [_row(line) for line in found],
             )
         )
     else:
@@ -42,9 +45,11 @@ def list_(
     return 0
 
 
-def _row(run: Run) -> tuple[str, ...]:
+def _row(line: TaskLine) -> tuple[str, ...]:
+    run = line.run
     started = f"{run.started:%Y-%m-%d %H:%M:%S}" if run.started is not None else "-"
-    return (run.id, run.name, _status(run), started, _took(run), run.world or "real")
+    took = duration(line.worked) if run.started is not None else "-"
+    return (run.id, run.name, _status(run), started, took, run.world or "real")
 
 
 def _status(run: Run) -> str:
@@ -53,11 +58,10 @@ def _status(run: Run) -> str:
     return f"{run.status}, degraded" if run.degraded else run.status
 
 
-def _took(run: Run) -> str:
-    if run.started is None:
-        return "-"
-    end = run.ended or (datetime.now(UTC) if run.holder is not None else None)
-    return f"{(end - run.started).total_seconds():.1f} s" if end is not None else "-"
+def as_data(line: TaskLine) -> dict[str, Any]:
+    """A run for programs, with what can be told from its fields."""
+    told = {"interrupted": line.run.interrupted, "worked": line.worked}
+    return {**msgspec.to_builtins(line.run), **told}
 
 
 def show_(task: Task, /, *, output: Output = "text") -> int:

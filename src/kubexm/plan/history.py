@@ -46,6 +46,7 @@ class History:
         self._spans = spans
         self._expander = dict(_expanders(result))
         self._units = self._ended()
+        self._ordered: dict[str, list[Last]] = {}
         self._families = self._expansions()
         self._lanes: dict[Unit, Last] = {}
         self._everywhere: dict[str, Last] = {}
@@ -69,7 +70,44 @@ class History:
             family = self._families[expander]
             at = bisect_right(family, self._spans[unit].start, key=attrgetter("end"))
             found += family[max(0, at - 1) : at]
+        last = latest(found)
+        if last.end <= self._spans[unit].end:
+            return last
+        return self._last_before(unit)
+
+    def _last_before(self, unit: Unit) -> Last:
+        """The same for a unit that an earlier life did: what was done again since is a hole."""
+        id, host = unit
+        moment = self._spans[unit].end
+        found: list[Last] = []
+        places = [*self._dependencies(id, host)]
+        seen = set(places)
+        while places:
+            place = places.pop()
+            ended = self._ends_at(place)
+            at = bisect_right(ended, moment, key=attrgetter("end"))
+            if at:
+                found.append(ended[at - 1])
+            else:
+                further = [p for p in self._dependencies(*place) if p not in seen]
+                seen.update(further)
+                places += further
         return latest(found)
+
+    def _dependencies(self, id: str, host: str | None) -> Iterator[tuple[str, str | None]]:
+        if (vertex := self._graph.nodes.get(id) or self._graph.joins.get(id)) is not None:
+            yield from ((before, None) for before in vertex.after)
+            yield from ((before, host) for before in vertex.after_same_host)
+
+    def _ends_at(self, place: tuple[str, str | None]) -> list[Last]:
+        """When a node ended on a host, or on all of them, in order."""
+        id, host = place
+        ended = self._units.get(id, {})
+        if host is not None:
+            return [ended[host]] if host in ended else []
+        if id not in self._ordered:
+            self._ordered[id] = sorted(ended.values(), key=attrgetter("end"))
+        return self._ordered[id]
 
     def _ended(self) -> dict[str, dict[str, Last]]:
         """By node and host the end of each unit, and of what it was expanded to."""

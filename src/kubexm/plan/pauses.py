@@ -1,4 +1,4 @@
-"""Times in which nobody worked on a run: from its end or its death to a resume or a retry."""
+"""A clock that stands still while nobody works on a run: from its end or death to a resume."""
 
 from __future__ import annotations
 
@@ -8,31 +8,32 @@ from itertools import accumulate
 
 from kubexm.plan.history import Span
 
-LEAST = 1.0
-"""The engine leaves no run that has something to do without a unit for so many seconds."""
 
+class WorkClock:
+    """Counts the seconds that were worked in the lives of a run, one after the other."""
 
-class Pauses:
-    """Takes the pauses between some busy times out of a clock."""
+    def __init__(self, lives: Iterable[Span]) -> None:
+        self._lives = sorted(lives)
+        self._starts = [life.start for life in self._lives]
+        # Wall clocks are set now and then: no life is shorter than nothing.
+        lengths = (max(0.0, life.end - life.start) for life in self._lives)
+        self._before = [*accumulate(lengths, initial=0.0)]
 
-    def __init__(self, busy: Iterable[Span] = ()) -> None:
-        found = list(_gaps(busy))
-        self._ends = [gap.end for gap in found]
-        self._before = [0.0, *accumulate(gap.end - gap.start for gap in found)]
+    @property
+    def total(self) -> float:
+        return self._before[-1]
 
     def worked(self, moment: float) -> float:
-        """The moment on a clock that stands still in pauses."""
-        return moment - self._before[bisect_right(self._ends, moment)]
+        """What had been worked by a moment."""
+        at = bisect_right(self._starts, moment) - 1
+        if at < 0:
+            return 0.0
+        return min(self._before[at] + moment - self._starts[at], self._before[at + 1])
 
-    def without(self, span: Span) -> Span:
+    def within(self, span: Span) -> Span:
         """The same for both ends of a span."""
         return Span(self.worked(span.start), self.worked(span.end))
 
-
-def _gaps(busy: Iterable[Span]) -> Iterable[Span]:
-    first, *others = sorted(busy) or [Span(0.0, 0.0)]
-    end = first.end
-    for span in others:
-        if span.start - end > LEAST:
-            yield Span(end, span.start)
-        end = max(end, span.end)
+    def beginning(self, worked: float) -> float:
+        """When the life began that this moment of the clock is in."""
+        return self._before[bisect_right(self._before, worked, hi=len(self._lives)) - 1]

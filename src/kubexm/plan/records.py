@@ -88,6 +88,14 @@ class Reopened(Record, frozen=True):
     changed: tuple[Unit, ...] = ()
 
 
+class Begun(Record, frozen=True):
+    """Somebody works on the run, for the first time or again."""
+
+
+class Left(Record, frozen=True):
+    """Nobody works on it any more: it has ended, or was cancelled."""
+
+
 class HostSeen(Record, frozen=True):
     """The host had this boot id when the run first reached it."""
 
@@ -96,7 +104,16 @@ class HostSeen(Record, frozen=True):
 
 
 AnyRecord = (
-    HostSeen | UnitDone | UnitIntended | UnitBound | Quarantined | Turned | LedgerEntry | Reopened
+    HostSeen
+    | UnitDone
+    | UnitIntended
+    | UnitBound
+    | Quarantined
+    | Turned
+    | LedgerEntry
+    | Reopened
+    | Begun
+    | Left
 )
 
 
@@ -138,8 +155,8 @@ class RunState:
                 self.turned = record.cause
             case Reopened():
                 self._reopen(record)
-            case LedgerEntry():
-                pass  # the ledger belongs to the cluster, not to the run
+            case LedgerEntry() | Begun() | Left():
+                pass  # the ledger belongs to the cluster, and who worked when is no state
 
     def _finish(self, record: UnitDone) -> None:
         unit = record.node, record.host

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeVar
 
 import msgspec
@@ -13,7 +12,7 @@ from kubexm.common.counting import counted
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.history import History, Span
 from kubexm.plan.outline import cells, one_line
-from kubexm.plan.pauses import Pauses
+from kubexm.plan.pauses import WorkClock
 from kubexm.plan.records import Unit
 from kubexm.plan.result import CONNECT, Cause, GraphExecutionResult, HostResult, Sign, Status
 
@@ -85,31 +84,29 @@ def report(
     result: GraphExecutionResult,
     times: Mapping[Unit, tuple[float, float]] | None = None,
     *,
-    recorded: bool = False,
-    until: datetime | None = None,
+    lives: Sequence[Span] = (),
     slowest: int = 10,
 ) -> RunReport:
     """The report of a run; with `times`, start and end of units as another clock saw them.
 
-    A result that was put together from what is `recorded` begins and ends with the first and the
-    last life of the run; else with the one that made it. `until` is now, for a run under way.
+    `lives` are the times in which somebody worked on the run; by default it had a single one.
     """
-    wall = _spans(result)
-    pauses = _pauses(result, wall.values(), recorded)
-    spans = {unit: pauses.without(span) for unit, span in wall.items()}
-    life = [result.start_time, result.end_time or until]
-    if times is not None:
-        spans, life = {unit: Span(*time) for unit, time in times.items()}, []
+    spans = {unit: Span(*time) for unit, time in times.items()} if times else _spans(result)
+    clock = WorkClock(lives or [_life(result, spans.values(), known=times is None)])
+    spans = {unit: clock.within(span) for unit, span in spans.items()}
     history = History(graph, result, spans)
     begin = min((span.start for span in spans.values()), default=0.0)
-    units = {unit: _unit_time(unit, span, history, begin) for unit, span in spans.items()}
+    units = {
+        unit: _unit_time(unit, span, begin, max(begin, clock.beginning(span.start)), history)
+        for unit, span in spans.items()
+    }
     return RunReport(
         graph_name=result.graph_name,
         status=result.status,
         dry_run=result.dry_run,
         degraded=result.degraded,
         message=result.message,
-        duration=_duration(spans.values(), (pauses.worked(m.timestamp()) for m in life if m)),
+        duration=clock.total,
         units=sum(len(node.host_results) for node in result.node_results.values()),
         counts=_counted(_count(host) for host in _hosts(result)),
         signs=_counted(host.sign for host in _hosts(result) if host.sign),
@@ -139,8 +136,8 @@ def _spans(result: GraphExecutionResult) -> dict[Unit, Span]:
     }
 
 
-def _unit_time(unit: Unit, span: Span, history: History, begin: float) -> UnitTime:
-    ready = max(history.held_back_by(unit).end, begin)
+def _unit_time(unit: Unit, span: Span, begin: float, life: float, history: History) -> UnitTime:
+    ready = max(history.held_back_by(unit).end, life)
     # Wall clocks are set now and then: no time is less than none.
     return UnitTime(
         *unit,
@@ -150,19 +147,12 @@ def _unit_time(unit: Unit, span: Span, history: History, begin: float) -> UnitTi
     )
 
 
-def _pauses(result: GraphExecutionResult, spans: Iterable[Span], recorded: bool) -> Pauses:
-    """When nobody worked on the run, as far as its units tell; a life has none inside."""
-    busy = [*spans, *(_spans(result.rollback).values() if result.rollback is not None else ())]
-    if recorded:
-        return Pauses(busy)
-    if result.start_time is None or result.end_time is None:
-        return Pauses()
-    return Pauses([*busy, Span(result.start_time.timestamp(), result.end_time.timestamp())])
-
-
-def _duration(spans: Iterable[Span], start_and_end: Iterable[float]) -> float:
-    moments = [*start_and_end, *(moment for span in spans for moment in span)]
-    return max(moments) - min(moments) if moments else 0.0
+def _life(result: GraphExecutionResult, spans: Iterable[Span], *, known: bool) -> Span:
+    """From the first to the last that is known of a run, on the clock of its units."""
+    ends = [result.start_time, result.end_time] if known else []
+    moments = [*(moment for span in spans for moment in span)]
+    moments += [moment.timestamp() for moment in ends if moment is not None]
+    return Span(min(moments, default=0.0), max(moments, default=0.0))
 
 
 def _count(host: HostResult) -> Count:

@@ -10,6 +10,7 @@ import msgspec
 from sqlalchemy import Connection, Select, Table, bindparam, delete, func, insert, select
 
 from kubexm.db.tables import RUN, duration, ledger, log_line, record
+from kubexm.plan.history import Span
 from kubexm.plan.records import AnyRecord, LedgerEntry, UnitDone, UnitIntended
 from kubexm.store.codec import StoredLine, decode, decode_line, encode
 
@@ -37,6 +38,29 @@ def _of_run(table: Table, number: int, after: int = 0) -> Select[Any]:
     place = table.c.place
     mine = place.between(number * RUN + after + 1, (number + 1) * RUN - 1)
     return select(place, table.c.body).where(mine).order_by(place)
+
+
+def lives(connection: Connection, number: int, id: str) -> list[Span]:
+    """From the first to the last record of each that worked on the run, in order."""
+    place = record.c.place
+    ends = _of_run(record, number).with_only_columns(func.min(place), func.max(place))
+    return sorted(
+        Span(*(_moment(connection, id, place) for place in row))
+        for row in connection.execute(ends.order_by(None).group_by(record.c.token)).all()
+    )
+
+
+def has_one_life(connection: Connection, number: int) -> bool:
+    """Whether nobody went on with the run, as far as its first and last record tell."""
+    tokens = _of_run(record, number).with_only_columns(record.c.token).limit(1)
+    first = connection.execute(tokens).scalar()
+    last = connection.execute(tokens.order_by(None).order_by(record.c.place.desc())).scalar()
+    return first == last
+
+
+def _moment(connection: Connection, id: str, place: int) -> float:
+    chosen = select(record.c.body).where(record.c.place == place)
+    return decode(id, connection.execute(chosen).scalar_one()).at
 
 
 def may_have_changed(found: Iterable[tuple[int, AnyRecord]]) -> bool:

@@ -10,7 +10,8 @@ from typing import Self
 
 from kubexm.db.database import Database
 from kubexm.db.schema import open_database
-from kubexm.plan.records import AnyRecord, LedgerEntry, Reopened, RunState
+from kubexm.plan.history import Span
+from kubexm.plan.records import AnyRecord, Begun, LedgerEntry, Left, Reopened, RunState
 from kubexm.plan.result import Status
 from kubexm.store import history, lock, runs
 from kubexm.store.codec import Seals, StoredLine
@@ -107,6 +108,19 @@ class Store:
             found = history.records(connection, runs.number(connection, id), id)
             return RunState.fold(self._seals.unsealed(id, record) for _seq, record in found)
 
+    def lives(self, run: Run) -> list[Span]:
+        """The times in which somebody worked on the run; one that is at it does so until now."""
+        if run.started is None:
+            return []
+        with self._database.reading() as connection:
+            number = runs.number(connection, run.id)
+            if run.ended is not None and history.has_one_life(connection, number):
+                return [Span(run.started.timestamp(), run.ended.timestamp())]
+            found = history.lives(connection, number, run.id)
+        if found and run.holder is not None:
+            found[-1] = Span(found[-1].start, self._clock())
+        return found
+
     def later_change(self, id: str) -> Run | None:
         """The newest later run of the same name that changed something, or may have."""
         with self._database.reading() as connection:
@@ -134,16 +148,20 @@ class Store:
 
     def begin(self, lease: Lease) -> None:
         """The run is being worked on, for the first time or again."""
+        now = self._clock()
         with self._database.writing() as connection:
-            runs.begin(connection, lease, self._clock())
+            runs.begin(connection, lease, now)
+            history.append(connection, lease.number, lease.token, Begun(at=now))
 
     def finish(
         self, lease: Lease, status: Status, *, message: str = "", degraded: bool = False
     ) -> None:
         """The run has ended."""
         outcome = {"status": status, "message": message, "degraded": degraded}
+        now = self._clock()
         with self._database.writing() as connection:
-            runs.change(connection, lease, ended=self._clock(), **outcome)
+            runs.change(connection, lease, ended=now, **outcome)
+            history.append(connection, lease.number, lease.token, Left(at=now))
 
     def reopen(self, lease: Lease, reopened: Reopened, documents: Documents | None = None) -> None:
         """Work on an ended run again, perhaps by a corrected plan: all of that or nothing."""
