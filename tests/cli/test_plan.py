@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 from tests.cli.answers import Kubexm
 
 Write = Callable[..., Path]
@@ -123,3 +124,11 @@ def test_a_misspelt_role_is_refused(
     assert answer.code == 2
     assert "no host has the role `wbe`" in answer.err
     assert "did you mean `web`?" in answer.err
+
+
+def test_a_graph_is_a_document_in_yaml_as_well(kubexm: Kubexm, pipeline: Write) -> None:
+    file = pipeline("- {name: a, file: {path: /a, content: x}}")
+
+    answers = {style: kubexm("graph", "-f", file, "-o", style).out for style in ("yaml", "json")}
+
+    assert yaml.safe_load(answers["yaml"]) == json.loads(answers["json"])

@@ -21,7 +21,9 @@ FIXED = STEPS.replace("argv: [deploy]", "argv: ['true']")
 
 
 def run(kubexm: Kubexm, file: Path, *more: str) -> str:
-    task: str = json.loads(kubexm("run", "-f", file, "--simulate", "-o", "json", *more).out)["task"]
+    task: str = json.loads(kubexm("run", "-f", file, "--simulate", "-o", "json", *more).out)[
+        "task"
+    ]["id"]
     return task
 
 

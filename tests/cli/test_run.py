@@ -373,3 +373,36 @@ def test_a_literal_secret_is_refused_unless_allowed(kubexm: Kubexm, pipeline: Wr
     assert (refused.code, allowed.code) == (2, 0)
     assert "env://" in refused.err
     assert "hunter2hunter2" not in refused.err
+
+
+def test_a_world_is_made_only_where_there_can_be_one(
+    kubexm: Kubexm, pipeline: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, foreign = pipeline(MOTD), tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "thesis.txt").touch()
+
+    answers = [
+        kubexm("run", "-f", file, "--simulate", "--world", place)
+        for place in (file, "/proc/nope", foreign)
+    ]
+    monkeypatch.setenv("KUBEXM_HOME", "/proc/nope")
+    answers.append(kubexm("run", "-f", file, "--simulate"))
+
+    assert [answer.code for answer in answers] == [2, 2, 2, 2]
+    assert "there can't be a simulated world in" in answers[1].err
+    assert "`thesis.txt` is there" in answers[2].err
+    assert [path.name for path in foreign.iterdir()] == ["thesis.txt"]
+    assert all("Traceback" not in answer.err for answer in answers)
+
+
+def test_a_file_without_its_flag_is_said_with_the_command_to_type(
+    kubexm: Kubexm, pipeline: Write
+) -> None:
+    bare, stdin = kubexm("run", "site.yaml"), kubexm("run", "-f", "-")
+    more = kubexm("run", "-f", pipeline(MOTD), "more")
+
+    assert (bare.code, stdin.code, more.code) == (2, 2, 2)
+    assert "hint: kubexm run -f site.yaml\n" in bare.err
+    assert "a pipeline can't be read from standard input" in stdin.err
+    assert "`more` is one word too many" in more.err

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
+import pytest
 from tests.cli.answers import Kubexm
 
 Write = Callable[..., Path]
@@ -16,7 +18,7 @@ BROKEN = "  simulate: {scripts: [{argv: [deploy, now], exit: 3, stderr: no disk}
 
 def task_of(kubexm: Kubexm, file: Path) -> str:
     answer = kubexm("run", "-f", file, "--simulate", "-o", "json")
-    task: str = json.loads(answer.out)["task"]
+    task: str = json.loads(answer.out)["task"]["id"]
     return task
 
 
@@ -106,7 +108,7 @@ def test_a_retry_with_a_corrected_file_keeps_to_what_was_selected(
     ran = kubexm("run", "-f", pipeline(FAILING, more=BROKEN), "--simulate", *part, "-o", "json")
     corrected = pipeline(MOTD + "\n- {name: oops, file: {path: /etc/ok, content: x}}", more=BROKEN)
 
-    answer = kubexm("task", "retry", json.loads(ran.out)["task"], "-f", corrected)
+    answer = kubexm("task", "retry", json.loads(ran.out)["task"]["id"], "-f", corrected)
 
     assert answer.code == 0
     assert "1 changed" in answer.out
@@ -135,6 +137,7 @@ def test_a_run_that_succeeded_can_be_neither_resumed_nor_retried(
 
     assert (resumed.code, retried.code) == (2, 2)
     assert "has ended" in resumed.err
+    assert "hint: there is nothing left to do" in resumed.err
     assert "nothing to retry" in retried.err
 
 
@@ -152,5 +155,97 @@ def test_an_unknown_task_names_the_nearest(kubexm: Kubexm, pipeline: Write) -> N
 
     answer = kubexm("task", "show", f"{task}x")
 
+    far = kubexm("task", "show", "whatever")
+
+    assert (answer.code, far.code) == (2, 2)
+    assert f"did you mean `{task}`?" in answer.err
+    assert f"the latest are `{task}`; `kubexm task list` shows what there is" in far.err
+
+
+def test_documents_of_a_run_have_the_same_shape_at_its_end_and_later(
+    kubexm: Kubexm, pipeline: Write
+) -> None:
+    ran = json.loads(kubexm("run", "-f", pipeline(MOTD), "--simulate", "-o", "json").out)
+    shown = json.loads(kubexm("task", "show", ran["task"]["id"], "-o", "json").out)
+    listed = json.loads(kubexm("task", "list", "-o", "json").out)
+
+    assert shown.keys() == ran.keys() == {"task", "world", "result", "report"}
+    assert shown["task"] == ran["task"] == listed[0]
+    assert shown["report"]["duration"] == ran["report"]["duration"] == listed[0]["worked"]
+
+
+def test_lines_have_the_time_in_the_same_format_as_everything(
+    kubexm: Kubexm, pipeline: Write
+) -> None:
+    task = task_of(kubexm, pipeline(FAILING, more=BROKEN))
+
+    line = json.loads(kubexm("task", "logs", task, "-o", "json").out)[0]
+
+    assert datetime.fromisoformat(line["at"]).tzinfo is not None
+
+
+def test_lines_are_found_by_a_part_of_the_path(kubexm: Kubexm, pipeline: Write) -> None:
+    task = task_of(kubexm, pipeline(FAILING, more=BROKEN))
+
+    whole = kubexm("task", "logs", task).out
+    below = kubexm("task", "logs", task, "--node", "base/setup").out
+    other = kubexm("task", "logs", task, "--node", "base/setup/motd")
+
+    assert whole == below != ""
+    assert (other.code, other.out) == (0, "")
+
+
+def test_lines_of_a_node_or_host_that_is_not_there_are_refused_with_the_nearest(
+    kubexm: Kubexm, pipeline: Write
+) -> None:
+    task = task_of(kubexm, pipeline(FAILING, more=BROKEN))
+
+    node = kubexm("task", "logs", task, "--node", "base/setup/oups")
+    host = kubexm("task", "logs", task, "--host", "n3")
+
+    assert (node.code, host.code) == (2, 2)
+    assert "did you mean `base/setup/oops`?" in node.err
+    assert "`site` has no host `n3`" in host.err
+
+
+def test_a_list_has_at_least_one_line(kubexm: Kubexm) -> None:
+    assert kubexm("task", "list", "--limit", "0").code == 2
+    assert kubexm("task", "list", "--limit", "-3").code == 2
+
+
+def test_a_home_that_is_no_directory_is_said(
+    kubexm: Kubexm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("KUBEXM_HOME", str(tmp_path / "file"))
+
+    answer = kubexm("task", "list")
+
     assert answer.code == 2
-    assert task in answer.err
+    assert f"`{tmp_path / 'file'}` is no directory" in answer.err
+
+
+def test_paths_below_the_home_directory_are_written_as_people_do(
+    kubexm: Kubexm, pipeline: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task_of(kubexm, pipeline(MOTD))
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    assert "  ~/home/data/worlds/site\n" in kubexm("task", "list").out
+
+
+def test_a_part_of_a_pipeline_is_shown_as_such(kubexm: Kubexm, pipeline: Write) -> None:
+    kubexm("run", "-f", pipeline(FAILING, more=BROKEN), "--simulate", "--only", "base/setup/motd")
+    task = json.loads(kubexm("task", "list", "-o", "json").out)[0]["id"]
+
+    assert "Success, selected" in kubexm("task", "list").out
+    assert "Success · a selected part\n" in kubexm("task", "show", task).out
+
+
+def test_a_unit_that_has_no_host_yet_is_shown_without_one(kubexm: Kubexm, pipeline: Write) -> None:
+    steps = FAILING + "\n- {name: once, runOnOneOf: [web], command: {argv: ['true']}}"
+    task = task_of(kubexm, pipeline(steps, more=BROKEN))
+
+    shown = kubexm("task", "show", task).out
+    assert "[one of its hosts]" in shown
+    assert "[*]" not in shown

@@ -54,6 +54,8 @@ class Front:
     confirm: Confirm = nobody_to_ask
     ask: Ask | None = None
     warn: Callable[[Sequence[Problem]], None] = unheard
+    tell: Callable[[str], None] = lambda _: None
+    """Takes what is worth knowing before a run begins."""
     begun: bool = False
     """Whether there is something to be stopped in order; before, one may go at any time."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kubexm.common.nearest import nearest
 from kubexm.common.paths import Home
-from kubexm.errors import UnknownTask
+from kubexm.errors import InvalidInput, UnknownTask
 from kubexm.store import Run, Store
 from kubexm.store.lease import LEASE
 
@@ -74,5 +74,16 @@ def stores(home: Home) -> Iterator[Store]:
 
 def databases(home: Home) -> list[Path]:
     """Every database there is, the real one first; none is made by asking."""
+    for directory in (home.state, home.data):
+        _refuse_if_no_directory(directory)
     worlds = sorted(home.worlds.glob(f"*/{DATABASE}")) if home.worlds.is_dir() else []
     return [path for path in (home.database, *worlds) if path.exists()]
+
+
+def _refuse_if_no_directory(path: Path) -> None:
+    there = next(place for place in (path, *path.parents) if place.exists())
+    if not there.is_dir():
+        raise InvalidInput(
+            f"`{there}` is no directory, so there can't be a `{path}`",
+            hint="set KUBEXM_HOME to a directory, or to a path where one can be made",
+        )

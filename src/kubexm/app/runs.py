@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from kubexm.app import places, planning
+from kubexm.app import places, planning, worlds
 from kubexm.app.execution import (
     Front,
     Job,
@@ -32,8 +31,6 @@ from kubexm.plan.history import Span
 from kubexm.plan.records import Unit
 from kubexm.plan.result import GraphExecutionResult
 from kubexm.plan.select import named
-from kubexm.sim.settings import WorldSettings
-from kubexm.sim.world import World
 from kubexm.spec.inventory import InventoryHost
 from kubexm.step import registry
 from kubexm.store import Documents, Lease, Run, Store
@@ -46,11 +43,16 @@ class RunOutcome:
 
     graph: ExecutionGraph
     result: GraphExecutionResult
-    task: str | None = None
+    run: Run | None = None
     world: Path | None = None
     warnings: tuple[Problem, ...] = ()
     lives: Sequence[Span] = ()
     """When somebody worked on it."""
+
+    @property
+    def task(self) -> str | None:
+        """The id of the run."""
+        return self.run.id if self.run is not None else None
 
 
 async def run(params: RunParams, front: Front, home: Home) -> RunOutcome:
@@ -58,7 +60,7 @@ async def run(params: RunParams, front: Front, home: Home) -> RunOutcome:
     _refuse_what_has_no_effect(params)
     planned = planning.plan(params.plan)
     params = replace(params, breakpoints=named(planned.graph, params.breakpoints))
-    world = _world(params, planned, home)
+    world = worlds.prepared(params, planned, home)
     if world is None:
         refuse_what_has_no_connector(planned.graph, planned.hosts)
     front.warn(planned.warnings)
@@ -68,6 +70,7 @@ async def run(params: RunParams, front: Front, home: Home) -> RunOutcome:
         return await _check(params, planned, world, front, home)
     with places.open_store(places.database_path(home, world)) as store:
         documents = _documents(planned, _stored_options(params))
+        _tell_of_an_interrupted_one(store, planned.graph.name, front)
         front.begun = True
         stored, lease = store.start_run(
             planned.graph.name,
@@ -107,30 +110,6 @@ async def _check(
         job = _job(params, planned, world, None)
     result = await perform(job, MemoryJournal(), front, home)
     return RunOutcome(planned.graph, result, None, world, planned.warnings)
-
-
-def _world(params: RunParams, planned: Planned, home: Home) -> Path | None:
-    """The simulated world of this run, made if it is not there yet."""
-    if not params.simulate:
-        return None
-    path = places.world_path(home, planned.graph.name, params.world)
-    if not (path / "world.json").exists():
-        with suppress(InvalidInput):  # another process may have been faster
-            World.create(path, planned.world)
-    _refuse_if_another_world(path, planned)
-    places.keep_in_mind(home, path)
-    return path
-
-
-def _refuse_if_another_world(path: Path, planned: Planned) -> None:
-    """A world is what it was made as; a file without `simulate` takes it as it is."""
-    with closing(World.open(path)) as world:
-        if planned.world in (WorldSettings(), world.settings):
-            return
-    raise InvalidInput(
-        f"the simulated world in `{path}` was made with other settings than `simulate` has now",
-        hint="make another one with `--simulate --world NEW`, or remove that directory",
-    )
 
 
 def _options(params: RunParams) -> Options:
@@ -192,6 +171,7 @@ async def retry(params: RetryParams, front: Front, home: Home) -> RunOutcome:
     """Open an ended run again: what succeeded is kept, the rest is tried once more."""
     with places.store_of(home, params.task) as store, store.acquire(params.task) as lease:
         stored = store.run(params.task)
+        _refuse_if_not_ended(stored)
         documents = store.documents(stored.id)
         corrected = _corrected(stored, documents, params, front)
         if not params.force:
@@ -211,11 +191,39 @@ def _refuse_if_unready(plan: Plan, front: Front, finished: Collection[Unit]) -> 
 
 
 def _refuse_if_ended(stored: Run) -> None:
+    if stored.status == "Success" and not stored.degraded:
+        raise InvalidInput(
+            f"task `{stored.id}` has ended: Success",
+            hint="there is nothing left to do; run the pipeline again to look at its hosts anew",
+        )
     if stored.status not in ("Pending", "Running", "Cancelled"):
         raise InvalidInput(
             f"task `{stored.id}` has ended: {stored.status}",
             hint=f"open it again with: kubexm task retry {stored.id}",
         )
+
+
+def _refuse_if_not_ended(stored: Run) -> None:
+    if stored.status in ("Pending", "Running"):
+        raise InvalidInput(
+            f"task `{stored.id}` has not ended: it was interrupted{_on_its_way_back(stored)}",
+            hint=f"go on with: kubexm task resume {stored.id}",
+        )
+
+
+def _on_its_way_back(stored: Run) -> str:
+    return " on its way back" if stored.direction == "back" else ""
+
+
+def _tell_of_an_interrupted_one(store: Store, name: str, front: Front) -> None:
+    """Nobody is kept from starting anew, but who does so should know what it means."""
+    for last in store.runs(name, limit=1):
+        if last.interrupted:
+            left = ", so what it changed is undone in part" if last.direction == "back" else ""
+            front.tell(
+                f"note: task {last.id} of `{name}` was interrupted{_on_its_way_back(last)}{left};"
+                f" this run begins anew, that one goes on with: kubexm task resume {last.id}"
+            )
 
 
 def _corrected(
@@ -241,7 +249,7 @@ def _corrected(
     if stored.world is None:
         refuse_what_has_no_connector(planned.graph, planned.hosts)
     else:
-        _refuse_if_another_world(Path(stored.world), planned)
+        worlds.refuse_if_another(Path(stored.world), planned)
     return _documents(planned, options)
 
 
@@ -277,8 +285,8 @@ def _outcome(
     result: GraphExecutionResult,
     warnings: tuple[Problem, ...] = (),
 ) -> RunOutcome:
-    lives = store.lives(store.run(id))
-    return RunOutcome(job.graph, result, id, job.world, warnings, lives)
+    run = msgspec.structs.replace(store.run(id), holder=None)  # whose work is done
+    return RunOutcome(job.graph, result, run, job.world, warnings, store.lives(run))
 
 
 def _refuse_if_stale(store: Store, stored: Run, graph: ExecutionGraph) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kubexm.app import places
 from kubexm.app.params import LogParams
+from kubexm.common.nearest import did_you_mean
 from kubexm.common.paths import Home
+from kubexm.common.roles import CONTROL_NODE
 from kubexm.engine.undo import UNDO, is_undo, left, rolled_back
-from kubexm.errors import InvalidInput
+from kubexm.errors import InvalidInput, UnknownPath
 from kubexm.plan.fragment import replace
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.history import Span
@@ -25,6 +27,7 @@ from kubexm.plan.result import (
     node_message,
     node_status,
 )
+from kubexm.plan.select import named
 from kubexm.store import Run, Store, StoredLine
 
 FOLLOW_SECONDS = 0.5
@@ -84,9 +87,10 @@ async def logs(home: Home, params: LogParams) -> AsyncIterator[StoredLine]:
     """The lines a run said; with `follow`, until it has ended."""
     with places.store_of(home, params.task) as store:
         after = params.after
+        wanted = _wanted(store, params)
         while True:
             over = not params.follow or store.run(params.task).holder is None
-            for line in _lines(store, params, after):
+            for line in filter(wanted, _lines(store, params, after)):
                 after = line.seq
                 yield line
             if over:
@@ -95,9 +99,25 @@ async def logs(home: Home, params: LogParams) -> AsyncIterator[StoredLine]:
 
 
 def _lines(store: Store, params: LogParams, after: int) -> Iterable[StoredLine]:
-    while lines := store.log_lines(params.task, after=after, node=params.node, host=params.host):
+    while lines := store.log_lines(params.task, after=after, host=params.host):
         yield from lines
         after = lines[-1].seq
+
+
+def _wanted(store: Store, params: LogParams) -> Callable[[StoredLine], bool]:
+    """Tells the lines of the named nodes; `UnknownPath` for a node or host that is not there."""
+    if params.node is None and params.host is None:
+        return lambda line: True
+    graph = _expanded(store.documents(params.task).graph, store.state(params.task))
+    if params.host is not None and params.host not in (*graph.hosts, CONTROL_NODE):
+        hint = did_you_mean(params.host, graph.hosts)
+        raise UnknownPath(f"`{graph.name}` has no host `{params.host}`", hint=hint)
+    if params.node is None:
+        return lambda line: True
+    undo = f"{UNDO}/" if is_undo(params.node) else ""
+    ids = {f"{undo}{id}" for id in named(graph, (params.node.removeprefix(undo),))}
+    # What an expander adds while somebody listens is below it.
+    return lambda line: line.node in ids or line.node.partition("/@")[0] in ids
 
 
 def result_of(run: Run, graph: ExecutionGraph, state: RunState) -> GraphExecutionResult:
@@ -113,7 +133,7 @@ def result_of(run: Run, graph: ExecutionGraph, state: RunState) -> GraphExecutio
         degraded=run.degraded,
         message=run.message,
         quarantined=dict(state.quarantined),
-        rollback=_rollback(whole, state) if state.turned is not None else None,
+        rollback=_rollback(whole, state, run) if state.turned is not None else None,
     )
 
 
@@ -137,7 +157,8 @@ def _node(node: ExecutionNode, state: RunState, past: _Past, run: Run) -> NodeRe
     tolerated = set()
     for host in (ANY_HOST,) if node.one_of else node.hosts:
         done = state.done.get((node.id, host))
-        result = done.result if done is not None else _unknown(host, run)
+        place = state.bound.get(node.id, host) if node.one_of else host
+        result = done.result if done is not None else _unknown(place, run)
         if (node.id, host) in past.undone:
             result = replace(result, status="RolledBack")
         elif (node.id, host) in past.left:
@@ -172,7 +193,7 @@ def _unknown(host: str, run: Run) -> HostResult:
     return HostResult(host)
 
 
-def _rollback(graph: ExecutionGraph, state: RunState) -> GraphExecutionResult:
+def _rollback(graph: ExecutionGraph, state: RunState, run: Run) -> GraphExecutionResult:
     """The undo so far: only units that have come to an end are known."""
     nodes: dict[str, dict[str, HostResult]] = {}
     for (id, _), done in state.done.items():
@@ -185,8 +206,9 @@ def _rollback(graph: ExecutionGraph, state: RunState) -> GraphExecutionResult:
         origin = graph.nodes.get(path) or compensating[path]
         results[id] = _added_up(replace(origin, id=id), hosts, frozenset())
     failed = any(node.status == "Failed" for node in results.values())
+    over = run.status not in ("Running", "Cancelled")
     return GraphExecutionResult(
         graph_name=f"{graph.name} (undo)",
-        status="Failed" if failed else "Success",
+        status="Failed" if failed else "Success" if over else run.status,
         node_results=results,
     )

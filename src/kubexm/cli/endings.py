@@ -15,6 +15,7 @@ from kubexm.engine.undo import UNDO, is_left
 from kubexm.plan import codec
 from kubexm.plan import report as reports
 from kubexm.plan.result import GraphExecutionResult, HostResult, Status
+from kubexm.store import Run
 
 SHOWN_FAILURES = 20
 OUTPUT_LINES = 12
@@ -36,8 +37,8 @@ def summary(outcome: RunOutcome) -> str:
         return foretold(outcome.result)
     text = reports.as_text(reports.report(outcome.graph, outcome.result, lives=outcome.lives))
     lines = [*_ended(text, outcome.result)]
-    if outcome.task is not None:
-        lines.append(_next(outcome.result, outcome.task))
+    if outcome.run is not None:
+        lines.append(_next(outcome.result, outcome.run.id))
     return "\n".join(lines)
 
 
@@ -45,7 +46,8 @@ def detail(found: TaskDetail) -> str:
     """The same for a run of the past, or one that is under way, and every unit of it."""
     run = found.run
     state = "Interrupted" if run.interrupted else run.status
-    lines = [f"task {run.id} · {run.name} · {state}"]
+    part = " · a selected part" if run.selected else ""
+    lines = [f"task {run.id} · {run.name} · {state}{part}"]
     if run.holder is not None:
         lines.append(f"worked on by {run.holder}")
     lines += ["", *tree(found.result, _told), "", *_ended(_report(found), found.result)]
@@ -75,7 +77,7 @@ def _ended(report: str, result: GraphExecutionResult) -> list[str]:
     """Counts and times, then each failure with what it said last."""
     lines = [report.rstrip("\n"), *_failures(result)]
     if result.rollback is not None:
-        lines += [*_rolled_back(result.rollback), *_failures(result.rollback)]
+        lines += ["", *_rolled_back(result.rollback), *_failures(result.rollback)]
     return [*lines, ""]
 
 
@@ -90,6 +92,8 @@ def _rolled_back(rollback: GraphExecutionResult) -> list[str]:
             else:
                 undone += 1
     lines = [f"rollback: {rollback.status}, {counted(undone, 'unit')}"]
+    if rollback.status == "Running":
+        lines = [f"rollback: on its way back, {counted(undone, 'unit')} undone so far"]
     if kept:
         number = counted(sum(map(len, kept.values())), "unit")
         lines.append(f"  left as it is, for want of an undo: {number}")
@@ -132,12 +136,27 @@ def _next(result: GraphExecutionResult, task: str) -> str:
 
 def as_data(outcome: RunOutcome) -> dict[str, Any]:
     """The outcome for programs."""
+    report = reports.report(outcome.graph, outcome.result, lives=outcome.lives)
     return {
-        "task": outcome.task,
+        "task": task_data(outcome.run, report.duration) if outcome.run is not None else None,
         "world": str(outcome.world) if outcome.world is not None else None,
         "warnings": msgspec.to_builtins(outcome.warnings),
         "result": msgspec.json.decode(codec.encode_result(outcome.result)),
-        "report": msgspec.to_builtins(
-            reports.report(outcome.graph, outcome.result, lives=outcome.lives)
-        ),
+        "report": msgspec.to_builtins(report),
     }
+
+
+def detail_data(found: TaskDetail) -> dict[str, Any]:
+    """A run of the past for programs, in the same shape."""
+    report = reports.report(found.graph, found.result, lives=found.lives)
+    return {
+        "task": task_data(found.run, report.duration),
+        "world": found.run.world,
+        "result": msgspec.json.decode(codec.encode_result(found.result)),
+        "report": msgspec.to_builtins(report),
+    }
+
+
+def task_data(run: Run, worked: float) -> dict[str, Any]:
+    """A run for programs, with what can be told from its fields."""
+    return {**msgspec.to_builtins(run), "interrupted": run.interrupted, "worked": worked}

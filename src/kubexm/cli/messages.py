@@ -7,9 +7,10 @@ import sys
 import traceback
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any, Literal
 
-from cyclopts import CycloptsError
+from cyclopts import CycloptsError, UnusedCliTokensError
 
 from kubexm.cli.output import document
 from kubexm.errors import InvalidInput, KubexmError, OutputLost, Problem
@@ -32,10 +33,26 @@ def report_error(error: Exception, arguments: Sequence[str] = ()) -> int:
 
 def report_usage(error: CycloptsError, arguments: Sequence[str]) -> int:
     """Say that a command line can't be understood; the exit code."""
+    message, hint = _misunderstood(error, arguments)
+    data = {"code": "usage", "message": message, "hint": hint}
+    return _report(f"error: usage\n  {message}\n\nhint: {hint}", data, 2, arguments)
+
+
+def _misunderstood(error: CycloptsError, arguments: Sequence[str]) -> tuple[str, str]:
+    """What to say of a wrong command line, and what to do."""
     command = " ".join(("kubexm", *(error.command_chain or ())))
+    files = [word for word in arguments if word.endswith((".yaml", ".yml", ".json"))]
+    if files and not {"-f", "--file"}.intersection(arguments):
+        return f"`{files[0]}` is given without `-f`", f"{command} -f {files[0]}"
+    if ("-f", "-") in pairwise(arguments) or ("--file", "-") in pairwise(arguments):
+        return (
+            "a pipeline can't be read from standard input",
+            "write it to a file, and give `-f FILE`",
+        )
     hint = f"`{command} --help` shows what there is"
-    data = {"code": "usage", "message": str(error), "hint": hint}
-    return _report(f"error: usage\n  {error}\n\nhint: {hint}", data, 2, arguments)
+    if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
+        return f"`{error.unused_tokens[0]}` is one word too many", hint
+    return str(error), hint
 
 
 def notice(text: str) -> None:

@@ -108,7 +108,7 @@ def graph(
     *,
     file: flags.File,
     output: Annotated[
-        Literal["text", "mermaid", "dot", "json", "svg"],
+        Literal["text", "mermaid", "dot", "json", "yaml", "svg"],
         Parameter(name=["--output", "-o"], help="The language to draw it in."),
     ] = "text",
     only: Only = (),
@@ -128,5 +128,8 @@ def graph(
         PlanParams(PipelineParams(file, set_, allow_literal_secrets), selection)
     )
     messages.warn(planned.warnings)
-    say(plans.drawn(planned, output))
+    if output == "yaml":
+        document(plans.as_data(planned)["graph"], output)
+    else:
+        say(plans.drawn(planned, output))
     return 0

@@ -53,7 +53,7 @@ async def retry(params: RetryParams, output: Format, logged: bool) -> int:
 
 
 async def _watched(carry: Carry, output: Format, front: Front) -> int:
-    front.warn = messages.warn
+    front.warn, front.tell = messages.warn, messages.notice
     if terminal.is_interactive():
         front.confirm = terminal.confirm
     with terminal.signals(front):

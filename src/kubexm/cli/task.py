@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from kubexm.app import tasks
 from kubexm.app.params import LogParams, PipelineParams, ResumeParams, RetryParams
@@ -26,13 +27,13 @@ from kubexm.store import Run, StoredLine
 
 def list_(
     *,
-    limit: Annotated[int, Parameter(help="At most so many.")] = 20,
+    limit: Annotated[int, Parameter(validator=Number(gte=1), help="At most so many.")] = 20,
     output: Output = "text",
 ) -> int:
     """The latest runs, newest first."""
     found = tasks.list_runs(Home.from_environment(), limit)
     if output != "text":
-        document([as_data(line) for line in found], output)
+        document([endings.task_data(line.run, line.worked) for line in found], output)
     elif found:
         say(
             table(
@@ -49,19 +50,22 @@ def _row(line: TaskLine) -> tuple[str, ...]:
     run = line.run
     started = f"{run.started:%Y-%m-%d %H:%M:%S}" if run.started is not None else "-"
     took = duration(line.worked) if run.started is not None else "-"
-    return (run.id, run.name, _status(run), started, took, run.world or "real")
+    return (run.id, run.name, _status(run), started, took, _where(run))
 
 
 def _status(run: Run) -> str:
     if run.interrupted:
         return "Interrupted"
-    return f"{run.status}, degraded" if run.degraded else run.status
+    words = [run.status, *["degraded"] * run.degraded, *["selected"] * run.selected]
+    return ", ".join(words)
 
 
-def as_data(line: TaskLine) -> dict[str, Any]:
-    """A run for programs, with what can be told from its fields."""
-    told = {"interrupted": line.run.interrupted, "worked": line.worked}
-    return {**msgspec.to_builtins(line.run), **told}
+def _where(run: Run) -> str:
+    """Which hosts it worked on: real ones, or a world, as people write its path."""
+    if run.world is None:
+        return "real"
+    world, home = Path(run.world), Path.home()
+    return f"~/{world.relative_to(home)}" if world.is_relative_to(home) else run.world
 
 
 def show_(task: Task, /, *, output: Output = "text") -> int:
@@ -70,7 +74,7 @@ def show_(task: Task, /, *, output: Output = "text") -> int:
     if output == "text":
         say(endings.detail(detail))
     else:
-        document({"task": detail.run, "result": detail.result}, output)
+        document(endings.detail_data(detail), output)
     return 0
 
 
@@ -78,7 +82,7 @@ def logs_(
     task: Task,
     /,
     *,
-    node: Annotated[str | None, Parameter(help="Only of this node.")] = None,
+    node: Annotated[str | None, Parameter(help="Only of this path or tag.")] = None,
     host: Annotated[str | None, Parameter(help="Only of this host.")] = None,
     follow: Annotated[
         bool, Parameter(name=["--follow", "-F"], negative=(), help="Go on until the run has ended.")
@@ -94,7 +98,7 @@ def logs_(
 async def _print_logs(params: LogParams, output: Output) -> None:
     home = Home.from_environment()
     if output != "text":
-        document([line async for line in tasks.logs(home, params)], output)
+        document([_line_data(line) async for line in tasks.logs(home, params)], output)
         return
     silent = True
     async for line in tasks.logs(home, params):
@@ -107,6 +111,10 @@ async def _print_logs(params: LogParams, output: Output) -> None:
 def _who(params: LogParams) -> str:
     named = [f"`{name}`" for name in (params.node, params.host) if name is not None]
     return " on ".join(named) or f"task {params.task}"
+
+
+def _line_data(line: StoredLine) -> dict[str, Any]:
+    return {**msgspec.to_builtins(line), "at": datetime.fromtimestamp(line.at, UTC).isoformat()}
 
 
 def _line(line: StoredLine) -> str:
@@ -157,5 +165,5 @@ def cancel_(task: Task, /, *, output: Output = "text") -> int:
     if output == "text":
         say(f"asked task {run.id} to stop; go on later with: kubexm task resume {run.id}")
     else:
-        document({"task": run}, output)
+        document({"task": {**msgspec.to_builtins(run), "interrupted": run.interrupted}}, output)
     return 0

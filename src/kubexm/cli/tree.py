@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from kubexm.plan.node import ANY_HOST
 from kubexm.plan.result import GraphExecutionResult, HostResult, NodeResult
 
 SHOWN_HOSTS = 6
@@ -25,7 +26,8 @@ def tree(result: GraphExecutionResult, tell: Callable[[HostResult], Told]) -> It
 def named(hosts: list[str]) -> str:
     """The first few hosts, and how many there are."""
     more = f" … {len(hosts)} hosts" if len(hosts) > SHOWN_HOSTS else ""
-    return " ".join(hosts[:SHOWN_HOSTS]) + more
+    shown = ("one of its hosts" if host == ANY_HOST else host for host in hosts[:SHOWN_HOSTS])
+    return " ".join(shown) + more
 
 
 def _headings(above: list[str], path: list[str]) -> Iterable[str]:

@@ -117,7 +117,7 @@ class Store:
             if run.ended is not None and history.has_one_life(connection, number):
                 return [Span(run.started.timestamp(), run.ended.timestamp())]
             found = history.lives(connection, number, run.id)
-        if found and run.holder is not None:
+        if found and run.ended is None and run.holder is not None:
             found[-1] = Span(found[-1].start, self._clock())
         return found
 

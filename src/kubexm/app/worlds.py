@@ -1,0 +1,60 @@
+"""The simulated world of a run: made where there is none, and never another than asked for."""
+
+from __future__ import annotations
+
+from contextlib import closing, suppress
+from pathlib import Path
+
+from kubexm.app import places
+from kubexm.app.params import RunParams
+from kubexm.app.planning import Planned
+from kubexm.common.paths import Home
+from kubexm.errors import InvalidInput
+from kubexm.sim.settings import WorldSettings
+from kubexm.sim.world import World
+
+
+def prepared(params: RunParams, planned: Planned, home: Home) -> Path | None:
+    """The simulated world of this run, made if it is not there yet."""
+    if not params.simulate:
+        return None
+    path = places.world_path(home, planned.graph.name, params.world)
+    try:
+        _make_world(path, planned.world)
+        refuse_if_another(path, planned)
+        places.keep_in_mind(home, path)
+    except OSError as error:
+        raise InvalidInput(
+            f"there can't be a simulated world in `{path}`: {error.strerror}",
+            hint="give another directory with `--world`, or set KUBEXM_HOME to one",
+        ) from error
+    return path
+
+
+def _make_world(path: Path, settings: WorldSettings) -> None:
+    if (path / "world.json").exists():
+        return
+    foreign = [each.name for each in path.iterdir() if not _is_ours(each)] if path.exists() else []
+    if foreign:
+        raise InvalidInput(
+            f"`{path}` is no simulated world, and it is not empty: `{min(foreign)}` is there",
+            hint="give a directory that is empty, or does not exist yet, with `--world`",
+        )
+    with suppress(InvalidInput):  # another process may have been faster
+        World.create(path, settings)
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether another process may have put it there, about to make the same world."""
+    return path.name in ("hosts", "blobs", "locks") or path.stem in ("world", "kubexm")
+
+
+def refuse_if_another(path: Path, planned: Planned) -> None:
+    """A world is what it was made as; a file without `simulate` takes it as it is."""
+    with closing(World.open(path)) as world:
+        if planned.world in (WorldSettings(), world.settings):
+            return
+    raise InvalidInput(
+        f"the simulated world in `{path}` was made with other settings than `simulate` has now",
+        hint="make another one with `--simulate --world NEW`, or remove that directory",
+    )
