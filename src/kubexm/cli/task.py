@@ -49,7 +49,7 @@ def list_(
 def _row(line: TaskLine) -> tuple[str, ...]:
     run = line.run
     started = f"{run.started:%Y-%m-%d %H:%M:%S}" if run.started is not None else "-"
-    took = duration(line.worked) if run.started is not None else "-"
+    took = "-" if run.started is None or run.interrupted else duration(line.worked)
     return (run.id, run.name, _status(run), started, took, _where(run))
 
 
