@@ -185,11 +185,12 @@ class RunState:
             self.quarantined.setdefault(result.host_name, cause)
 
     def _reopen(self, record: Reopened) -> None:
+        standing = set(record.changed)
         for unit in record.units:
             self.done.pop(unit, None)
-            if unit not in record.changed:
+            if unit not in standing:
                 self.bound.pop(unit[0], None)
-        self.intended.update(record.changed)
+        self.intended |= standing
         self.quarantined.clear()
         self.late.clear()
         self.turned = None
