@@ -90,7 +90,7 @@ def test_a_retry_asks_only_for_the_secrets_of_what_is_left(
     )
     monkeypatch.setenv("FIRST_SECRET", "correct-horse")
     monkeypatch.setenv("SECOND_SECRET", "battery-staple")
-    task = json.loads(kubexm("run", "-f", file, "--simulate", "-o", "json").out)["task"]
+    task = json.loads(kubexm("run", "-f", file, "--simulate", "-o", "json").out)["task"]["id"]
     monkeypatch.delenv("FIRST_SECRET")
     monkeypatch.delenv("SECOND_SECRET")
 

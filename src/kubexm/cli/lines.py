@@ -25,7 +25,7 @@ def line_of(event: AnyEvent) -> str | None:
     """What to say of an event; nothing for what is satisfied already."""
     match event:
         case events.RunStarted():
-            verb = "checking" if event.dry_run else "resuming" if event.resumed else "running"
+            verb = "checking" if event.dry_run else "going on with" if event.resumed else "running"
             return f"{verb} {event.graph}: {counted(event.units, 'unit')}"
         case events.UnitFinished(replayed=False):
             return _finished(event.node, event.host, event.result)
