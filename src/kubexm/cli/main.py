@@ -28,16 +28,17 @@ def guarded(arguments: list[str]) -> int:
     """Run a command line; every error becomes a message, the answer is the exit code."""
     from cyclopts import CycloptsError
 
-    from kubexm.cli import messages
     from kubexm.cli.commands import app
 
     try:
         code = app.meta(arguments, exit_on_error=False, print_error=False)
-    except CycloptsError as error:
-        return messages.report_usage(error, arguments)
     except KeyboardInterrupt:
         return KILLED
     except Exception as error:  # noqa: BLE001 the last place where an error can become a message
+        from kubexm.cli import messages
+
+        if isinstance(error, CycloptsError):
+            return messages.report_usage(error, arguments)
         return messages.report_error(error, arguments)
     return code if isinstance(code, int) else 0
 
