@@ -1,6 +1,6 @@
 """What the engine costs, beside its limits and beside its peers, all measured in one run.
 
-    python bench/engine.py              everything: about half an hour
+    python bench/engine.py              everything: about ten minutes
     python bench/engine.py cost fleet   only some of the sections
 
 Sections: cost, chain, fleet, start, peers, crowd. Every figure is a wall time of this machine,
@@ -57,8 +57,6 @@ def cost() -> None:
     per_unit: dict[tuple[str, int], float] = {}
     for shape in SHAPES:
         for units in SIZES:
-            if shape == "chain" and units == max(SIZES):
-                continue  # 100,000 commits one after the other say nothing new
             bare = best("one.py", shape, str(units), "--no-journal")
             kept = best("one.py", shape, str(units))
             per_unit[shape, units] = micros(kept)

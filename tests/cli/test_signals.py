@@ -93,6 +93,7 @@ def sleepers() -> set[int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_cancels_the_run_and_it_can_be_resumed(slow: Slow, number: signal.Signals) -> None:
@@ -155,6 +156,7 @@ def test_a_killed_run_is_shown_as_interrupted_and_resumes_where_it_was(slow: Slo
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.slow
 def test_a_second_run_of_the_same_name_is_refused_with_who_holds_it(slow: Slow) -> None:
     process = slow.hanging()
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.engine.model import Failures, Tale
@@ -27,6 +28,7 @@ from kubexm.plan.node import ANY_HOST
 from kubexm.plan.records import AnyRecord, Reopened, RunState, Turned, Unit
 from kubexm.plan.result import HostResult
 
+pytestmark = pytest.mark.slow
 FATES = ("fully", "partly", "not at all")
 seeds = st.integers(0, 2**16)
 
