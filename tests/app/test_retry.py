@@ -37,6 +37,7 @@ simulate:
     - {argv: [deploy], exit: 1, times: 1}
     - {argv: [deploy]}
 """
+FAILS_ON_N2_ONCE = FAILS_ONCE.replace("exit: 1,", "hosts: n2, exit: 1,")
 FAILS = FAILS_ONCE.replace(", times: 1}", "}")
 ONCE = {"n1": 1, "n2": 1}
 
@@ -422,8 +423,7 @@ def test_what_a_rollback_left_starts_again_at_its_precheck(site: Site) -> None:
               - {name: label, command: {argv: [touch, /srv/label], creates: /srv/label}}
               - {name: fails, command: {argv: [deploy]}}
     """
-    fails_once = FAILS_ONCE.replace("exit: 1,", "hosts: n2, exit: 1,")
-    site.write(HOSTS + textwrap.dedent(steps) + fails_once)
+    site.write(HOSTS + textwrap.dedent(steps) + FAILS_ON_N2_ONCE)
     first = site.run()
 
     outcome = site.retry(task_of(first))
@@ -433,6 +433,54 @@ def test_what_a_rollback_left_starts_again_at_its_precheck(site: Site) -> None:
     assert outcome.result.status == "Success"
     assert site.read("n1", "/srv/data/seed") == ""
     assert statuses(outcome.result)["label"] == {"n1": "Satisfied", "n2": "Satisfied"}
+
+
+def test_what_an_undo_failed_to_take_back_starts_again_at_its_precheck(site: Site) -> None:
+    """It removed the file and failed then: nothing may be taken for granted."""
+    steps = """
+    onFailure: rollback
+    modules:
+      - name: base
+        tasks:
+          - name: work
+            steps:
+              - name: conf
+                command: {argv: [touch, /srv/conf], creates: /srv/conf, undo: [take-back]}
+              - {name: fails, command: {argv: [deploy]}}
+    """
+    take_back = "    - {argv: [take-back], exit: 7, effects: {absent: [/srv/conf]}}\n"
+    site.write(HOSTS + textwrap.dedent(steps) + FAILS_ON_N2_ONCE + take_back)
+    first = site.run()
+
+    outcome = site.retry(task_of(first))
+
+    assert (first.result.status, outcome.result.status) == ("Failed", "Success")
+    assert {site.read(host, "/srv/conf") for host in ("n1", "n2")} == {""}
+
+
+def test_what_a_compensation_may_have_taken_back_starts_again_on_every_host(site: Site) -> None:
+    steps = """
+    onFailure: rollback
+    modules:
+      - name: base
+        compensate: [{name: wipe, command: {argv: [wipe]}}]
+        tasks:
+          - name: work
+            steps:
+              - {name: conf, command: {argv: [touch, /srv/conf], creates: /srv/conf}}
+              - {name: fails, command: {argv: [deploy]}}
+    """
+    wipe = (
+        "    - {argv: [wipe], hosts: n2, exit: 7}\n"
+        "    - {argv: [wipe], effects: {absent: [/srv/conf]}}\n"
+    )
+    site.write(HOSTS + textwrap.dedent(steps) + FAILS_ON_N2_ONCE + wipe)
+    first = site.run()
+
+    outcome = site.retry(task_of(first))
+
+    assert (first.result.status, outcome.result.status) == ("Failed", "Success")
+    assert {site.read(host, "/srv/conf") for host in ("n1", "n2")} == {""}
 
 
 def test_what_is_written_otherwise_and_comes_to_the_same_is_kept(site: Site) -> None:

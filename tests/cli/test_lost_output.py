@@ -62,11 +62,12 @@ def test_an_answer_that_can_not_be_written_is_an_error_in_one_line(
     with Path("/dev/full").open("w") as full, said.open("w") as errors:
         run = kubexm("run", "-f", failing, "--simulate", out=full, err=subprocess.DEVNULL)
         listed = kubexm("task", "list", out=full, err=errors)
+        helped = kubexm("--help", out=full, err=errors)
 
-    assert (run, listed[0]) == ((1, "Failed"), 1)
-    assert said.read_text().startswith(
-        "error: output-lost\n  can't write to standard output: No space left on device\n"
-    )
+    assert (run, listed[0], helped[0]) == ((1, "Failed"), 1, 1)
+    error = "error: output-lost\n  can't write to standard output: No space left on device\n"
+    assert said.read_text().count(error) == 2
+    assert "Traceback" not in said.read_text()
 
 
 @pytest.mark.usefixtures("home")

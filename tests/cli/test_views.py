@@ -119,6 +119,7 @@ def test_plain_lines_tell_of_changes_failures_and_losses_and_not_of_what_is_sati
     told = [
         line_of(finished("h", status="Success", changed=True)),
         line_of(finished("h", status="Failed", message="boom\nmore")),
+        line_of(finished("h", status="Cancelled", changed=True)),
         line_of(finished("h", status="Skipped", skipped=True)),
         line_of(lost),
         line_of(events.ListenerLagged(at=1.0, dropped=7)),
@@ -127,6 +128,7 @@ def test_plain_lines_tell_of_changes_failures_and_losses_and_not_of_what_is_sati
     assert told == [
         "changed  h  fleet/m0/n",
         "failed   h  fleet/m0/n: boom",
+        "stopped  h  fleet/m0/n",
         None,
         "lost     h: gone",
         "…        7 events not shown",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubexm.app.following import Begun, followers
-from kubexm.engine.undo import is_undo, left, rolled_back
+from kubexm.engine.undo import is_undo, touched
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.node import ANY_HOST, ExecutionNode
 from kubexm.plan.records import Reopened, RunState, Unit, UnitDone
@@ -42,8 +42,9 @@ def reopening(state: RunState, plan: Plan, corrected: Plan | None) -> Reopened:
 
 
 def _succeeded(state: RunState) -> set[Unit]:
-    # What a rollback left may have stood on what it took back: it starts again at its precheck.
-    undone = rolled_back(state) | left(state)
+    # Whatever a rollback set out to take back starts again at its precheck: the undo may have
+    # failed half-way, and what it left may have stood on what is gone.
+    undone = touched(state)
     return {
         unit
         for unit, done in state.done.items()

@@ -54,10 +54,10 @@ def _trouble(event: AnyEvent) -> str | None:
 def _finished(node: str, host: str, result: HostResult) -> str | None:
     if result.status == "Failed":
         return f"failed   {host}  {node}: {_first(result.message)}"
-    if result.changed:
-        return f"{_word(node, result)} {host}  {node}{_took(result)}"
     if result.status == "Cancelled":
         return f"stopped  {host}  {node}"
+    if result.changed:
+        return f"{_word(node, result)} {host}  {node}{_took(result)}"
     if result.sign == "?":
         return f"would ?  {host}  {node}: {_first(result.message)}"
     if is_left(node, result):

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from cyclopts import CycloptsError, UnusedCliTokensError
 
-from kubexm.cli.output import document
+from kubexm.cli.output import document, lost
 from kubexm.errors import InvalidInput, KubexmError, OutputLost, Problem
 
 _OUTPUT = re.compile(r"\0(?:-o|--output)[\0=]?(json|yaml)\0")
@@ -23,6 +23,8 @@ def report_error(error: Exception, arguments: Sequence[str] = ()) -> int:
     single = _single(error)
     if isinstance(single, BrokenPipeError) or isinstance(single.__cause__, BrokenPipeError):
         return 1  # who stopped reading knows
+    if isinstance(single, OSError) and single.filename is None:
+        single = lost(single)  # of a page of help, which is not printed by us
     if isinstance(single, KubexmError):
         return _report(described(single), as_data(single), single.exit_code, arguments)
     defect = "this is a mistake in kubexm itself, please report it"

@@ -46,11 +46,16 @@ def _write(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
     except OSError as error:
-        _silence()
-        raise OutputLost(
-            f"can't write to standard output: {error.strerror}",
-            hint="make room, or write it elsewhere; `kubexm task list` tells what was done",
-        ) from error
+        raise lost(error) from error
+
+
+def lost(error: OSError) -> OutputLost:
+    """What to say when standard output takes nothing any more; nothing else is tried there."""
+    _silence()
+    return OutputLost(
+        f"can't write to standard output: {error.strerror}",
+        hint="make room, or write it elsewhere; `kubexm task list` tells what was done",
+    )
 
 
 def _silence() -> None:

@@ -63,6 +63,22 @@ def left(state: RunState) -> frozenset[Unit]:
     )
 
 
+def touched(state: RunState) -> frozenset[Unit]:
+    """The units that an earlier life has set out to take back, whatever came of it."""
+    begun = {
+        (node.removeprefix(f"{UNDO}/"), done.result.host_name)
+        for (node, _), done in state.done.items()
+        if is_undo(node) and done.result.attempts
+    }
+    scopes = {path.partition(_COMPENSATE)[0] for path, _ in begun if _COMPENSATE in path}
+    return frozenset(
+        unit
+        for unit, done in state.done.items()
+        if (unit[0], done.result.host_name) in begun
+        or any(inside(unit[0], scope) for scope in scopes)
+    )
+
+
 def rolled_back(state: RunState) -> frozenset[Unit]:
     """The units that an earlier life of this run has taken back, one by one or as a scope."""
     undone: set[tuple[str, str]] = set()
