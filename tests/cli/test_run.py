@@ -54,6 +54,30 @@ def test_a_dry_run_changes_nothing_and_shows_the_difference(
     assert not list(home.glob("**/kubexm.db"))
 
 
+MINTED = """
+- {name: id, mint: {key: id, argv: [echo, vol-7]}}
+- {name: c, command: {argv: [touch, "/srv-${values.id}"], creates: "/srv-${values.id}"}}
+- {name: w, when: "values.id == 'vol-7'", file: {path: /w, content: x}}
+- {name: f, file: {path: /f, content: "a ${values.id} z"}}
+- {name: l, command: {argv: [touch, /l], creates: /l, env: {A: "${values.id}"}}}
+"""
+
+
+def test_what_a_check_goes_by_is_minted_first_and_what_only_a_run_uses_is_not(
+    kubexm: Kubexm, pipeline: Write
+) -> None:
+    file = pipeline(MINTED, hosts="    - {name: n1}\n")
+
+    first = kubexm("run", "-f", file, "--simulate")
+    looked = kubexm("run", "-f", file, "--simulate", "--check")
+    second = kubexm("run", "-f", file, "--simulate")
+
+    assert "5 changed" in first.out
+    assert looked.out.count("hangs on a value that would be made first") == 3
+    assert "= l" in looked.out
+    assert "4 satisfied · 1 changed" in second.out
+
+
 WEB = """
 - {name: config, file: {path: /etc/web.conf, content: '${vars.text}'}}
 - {name: web, service: {unit: web, restartsOn: [/etc/web.conf]}}

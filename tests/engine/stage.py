@@ -201,6 +201,7 @@ class LoadedPlay:
     def __init__(self, step: Play, when: Callable[[UnitView], bool] | None) -> None:
         self.cls = type(step)
         self.static = step
+        self.decisive: frozenset[str] = frozenset()
         self._when = when
 
     def bind(self, view: UnitView) -> Step:

@@ -223,6 +223,41 @@ def test_a_reader_that_was_not_wanted_leaves_nothing_to_build_on() -> None:
 # Minters.
 
 
+class Deciding(Stage):
+    """A stage on which the precheck of `a` goes by the token."""
+
+    def load(self, node: Any) -> Any:
+        loaded: Any = super().load(node)
+        if node.id == "a":
+            loaded.decisive = frozenset(["token"])
+        return loaded
+
+
+def test_a_value_that_a_precheck_goes_by_is_made_before_it() -> None:
+    seen: list[Any] = []
+
+    def look(ctx: StepContext) -> Verdict:
+        seen.append(ctx.values["token"])
+        return Verdict.holds()
+
+    stage = Deciding(m=minter(token="t"), a=Actor(precheck=look))
+
+    result = stage.run(chain(play("m", provides=[TOKEN]), play("a", needs=["token"])))
+
+    assert (seen, stage.order()) == (["t"], ["m"])
+    assert of(result, "a").satisfied
+
+
+def test_in_a_dry_run_what_goes_by_a_value_not_made_is_not_known() -> None:
+    stage = Deciding(m=minter(token="t"), a=Actor(satisfied=True))
+    plan = chain(play("m", provides=[TOKEN]), play("a", needs=["token"]))
+
+    result = stage.run(plan, dry_run=True)
+
+    assert (of(result, "a").sign, of(result, "m").sign) == ("?", "+")
+    assert stage.started("precheck") == []
+
+
 def test_a_minter_that_nobody_asked_goes_down_with_its_host() -> None:
     stage = Stage(m=minter(token="t"), x=unreachable("h1"))
 

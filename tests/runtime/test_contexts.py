@@ -33,6 +33,7 @@ class Curious(Step):
 class LoadedCurious:
     cls = Curious
     static = Curious()
+    decisive: frozenset[str] = frozenset()
 
     def bind(self, view: UnitView) -> Step:
         return self.static

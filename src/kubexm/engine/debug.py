@@ -144,6 +144,7 @@ class _PausedLoaded:
         self._debugger = debugger
         self._loaded = loaded
         self.cls = loaded.cls
+        self.decisive = loaded.decisive
         self.static = _Paused(debugger, loaded.static) if loaded.static is not None else None
 
     def bind(self, view: UnitView) -> Step:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -223,6 +223,11 @@ class Lifecycle:
         budget = Budget(timeout) if timeout is not None else UNLIMITED
         if work.demands:
             await self._refresh(unit, work)
+        if work.decisive and (unmade := self._unmade(unit, work.decisive)):
+            if self._floor.options.dry_run:
+                self._wish(unit, work)
+                return Finished("Success", "hangs on a value that would be made first", sign="?")
+            await self._floor.provide(unit, unmade)
         if work.conditional and not work.loaded.wanted(self._floor.view(unit)):
             return Finished("Skipped", "`when` does not hold", skipped=True, sign="=")
         if work.demands:
@@ -275,7 +280,7 @@ class Lifecycle:
         """Values that only had to be read are there again if they had expired."""
         stale = [
             provider
-            for provider in self._stale(unit, work)
+            for provider in self._stale(unit, work.demands)
             if not provider.node.work.minted
             and (result := provider.result) is not None
             and not result.satisfied
@@ -293,13 +298,16 @@ class Lifecycle:
 
     async def _mint(self, unit: Unit, work: Work) -> None:
         """Have the values made that this unit turned out to need."""
-        wanted = [unit for unit in self._stale(unit, work) if unit.node.work.minted]
-        await self._floor.provide(unit, wanted)
+        await self._floor.provide(unit, self._unmade(unit, work.demands))
 
-    def _stale(self, unit: Unit, work: Work) -> Iterator[Unit]:
+    def _unmade(self, unit: Unit, names: Iterable[str]) -> list[Unit]:
+        """The minters of those of these values that are not there, or not any more."""
+        return [other for other in self._stale(unit, names) if other.node.work.minted]
+
+    def _stale(self, unit: Unit, names: Iterable[str]) -> Iterator[Unit]:
         """The units whose values are not there, or not any more."""
         now = self._floor.runtime.now()
-        for key in work.demands:
+        for key in names:
             provider = self._floor.values.provider(key, unit.host)
             if provider is not None and not self._floor.values.fresh(key, unit.host, now):
                 yield provider

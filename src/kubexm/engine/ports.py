@@ -26,6 +26,10 @@ class Loaded(Protocol):
     def static(self) -> Step | None:
         """The step itself if its parameters name nothing that differs from unit to unit."""
 
+    @property
+    def decisive(self) -> frozenset[str]:
+        """The values that `when` or the precheck go by, and not only `run`."""
+
     def bind(self, view: UnitView) -> Step:
         """The step for one unit."""
 

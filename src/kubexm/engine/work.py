@@ -18,6 +18,7 @@ class Work:
         "always_runs",
         "changes",
         "conditional",
+        "decisive",
         "demands",
         "expands",
         "loaded",
@@ -31,6 +32,7 @@ class Work:
         self.loaded = loaded
         self.needs = needs
         self.demands = node.step.needs
+        self.decisive = tuple(name for name in self.demands if name in loaded.decisive)
         self.conditional = node.when is not None
         self.minted = issubclass(cls, Minter)
         self.expands = issubclass(cls, Expander)
@@ -87,6 +89,7 @@ class Undone(Step):
 
 class _UndoneLoaded:
     cls = Undone
+    decisive: frozenset[str] = frozenset()
 
     def __init__(self, loaded: Loaded) -> None:
         self._loaded = loaded

@@ -11,7 +11,7 @@ from kubexm.runtime.contexts import UnitView
 from kubexm.spec import parameters, references
 from kubexm.spec.expressions import BadExpression, Expression, compile_expression
 from kubexm.spec.fields import Finding, written_path
-from kubexm.spec.references import BadReference
+from kubexm.spec.references import BadReference, Reference
 from kubexm.step import registry
 from kubexm.step.contract import Step
 
@@ -19,13 +19,14 @@ from kubexm.step.contract import Step
 class LoadedNode:
     """One node: its class, its step if that is the same for all units, its condition."""
 
-    __slots__ = ("_condition", "_kind", "_params", "cls", "static")
+    __slots__ = ("_condition", "_kind", "_params", "cls", "decisive", "static")
 
     def __init__(self, node: ExecutionNode) -> None:
         self._kind = node.step.kind
         self._params = node.step.params
         self._condition = _condition(node)
         self.cls: type[Step] = registry.find(self._kind)
+        self.decisive = self._value_names() if node.step.needs else frozenset[str]()
         self.static: Step | None = None
         if not node.step.references:
             self.static = registry.load(self._kind, self._params)
@@ -33,6 +34,15 @@ class LoadedNode:
             # Nothing to resolve, but perhaps an escape to take back.
             params = references.resolved(self._params, lambda reference: None)
             self.static = registry.load(self._kind, params)
+
+    def _value_names(self) -> frozenset[str]:
+        found = [item for _, item in references.scan(self.cls.looked_at(self._params))]
+        found += self._condition.references if self._condition is not None else ()
+        return frozenset(
+            item.path[0]
+            for item in found
+            if isinstance(item, Reference) and item.root == "values" and item.path
+        )
 
     def bind(self, view: UnitView) -> Step:
         """The step for one unit, its references resolved."""

@@ -12,7 +12,7 @@ from kubexm.errors import CommandFailed, StepFailed
 from kubexm.runner.host import Command as HostCommand
 from kubexm.runner.host import Completed, Host
 from kubexm.runtime.contexts import StepContext
-from kubexm.step.contract import Outcome, Step, Verdict
+from kubexm.step.contract import Outcome, Step, Values, Verdict
 from kubexm.step.parameters import (
     require_absolute,
     require_argv,
@@ -81,6 +81,12 @@ class Command(Step):
         if not self.expect:
             raise ValueError("`expect` is empty, want the exit codes that are a success")
         object.__setattr__(self, "verifies", self.creates is not None)
+
+    @classmethod
+    def looked_at(cls, params: Values) -> Values:
+        guards = {"unless", "only_if"}.intersection(params)
+        names = {"creates", *guards, *(("user", "cwd", "env") if guards else ())}
+        return {name: value for name, value in params.items() if name in names}
 
     def summary(self) -> str:
         return typed(self.argv)

@@ -126,6 +126,11 @@ class Step:
         """Paths whose change makes it necessary, though a host can't know that beforehand."""
         return ()
 
+    @classmethod
+    def looked_at(cls, params: Values) -> Values:
+        """Of stored parameters those that the precheck goes by; the rest matters only to `run`."""
+        return params
+
     def needs(self) -> tuple[str, ...]:
         """Names of the values it takes."""
         return ()
