@@ -435,46 +435,39 @@ def test_what_a_rollback_left_starts_again_at_its_precheck(site: Site) -> None:
     assert statuses(outcome.result)["label"] == {"n1": "Satisfied", "n2": "Satisfied"}
 
 
-def test_what_an_undo_failed_to_take_back_starts_again_at_its_precheck(site: Site) -> None:
-    """It removed the file and failed then: nothing may be taken for granted."""
-    steps = """
+UNDO_REMOVES_AND_FAILS = (
+    "command: {argv: [touch, /srv/conf], creates: /srv/conf, undo: [take-back]}",
+    "",
+    "- {argv: [take-back], exit: 7, effects: {absent: [/srv/conf]}}",
+)
+COMPENSATION_FAILS_ON_ONE = (
+    "command: {argv: [touch, /srv/conf], creates: /srv/conf}",
+    "compensate: [{name: wipe, command: {argv: [wipe]}}]",
+    "- {argv: [wipe], hosts: n2, exit: 7}\n    - {argv: [wipe], effects: {absent: [/srv/conf]}}",
+)
+
+
+@pytest.mark.parametrize(
+    ("conf", "more", "scripts"),
+    [UNDO_REMOVES_AND_FAILS, COMPENSATION_FAILS_ON_ONE],
+    ids=["undo", "compensation"],
+)
+def test_what_a_rollback_failed_to_take_back_starts_again_at_its_precheck(
+    site: Site, conf: str, more: str, scripts: str
+) -> None:
+    """It may be gone all the same, here or on another host: nothing is taken for granted."""
+    steps = f"""
     onFailure: rollback
     modules:
       - name: base
+        {more}
         tasks:
           - name: work
             steps:
-              - name: conf
-                command: {argv: [touch, /srv/conf], creates: /srv/conf, undo: [take-back]}
-              - {name: fails, command: {argv: [deploy]}}
+              - {{name: conf, {conf}}}
+              - {{name: fails, command: {{argv: [deploy]}}}}
     """
-    take_back = "    - {argv: [take-back], exit: 7, effects: {absent: [/srv/conf]}}\n"
-    site.write(HOSTS + textwrap.dedent(steps) + FAILS_ON_N2_ONCE + take_back)
-    first = site.run()
-
-    outcome = site.retry(task_of(first))
-
-    assert (first.result.status, outcome.result.status) == ("Failed", "Success")
-    assert {site.read(host, "/srv/conf") for host in ("n1", "n2")} == {""}
-
-
-def test_what_a_compensation_may_have_taken_back_starts_again_on_every_host(site: Site) -> None:
-    steps = """
-    onFailure: rollback
-    modules:
-      - name: base
-        compensate: [{name: wipe, command: {argv: [wipe]}}]
-        tasks:
-          - name: work
-            steps:
-              - {name: conf, command: {argv: [touch, /srv/conf], creates: /srv/conf}}
-              - {name: fails, command: {argv: [deploy]}}
-    """
-    wipe = (
-        "    - {argv: [wipe], hosts: n2, exit: 7}\n"
-        "    - {argv: [wipe], effects: {absent: [/srv/conf]}}\n"
-    )
-    site.write(HOSTS + textwrap.dedent(steps) + FAILS_ON_N2_ONCE + wipe)
+    site.write(HOSTS + textwrap.dedent(steps) + FAILS_ON_N2_ONCE + f"    {scripts}\n")
     first = site.run()
 
     outcome = site.retry(task_of(first))

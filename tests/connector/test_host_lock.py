@@ -109,7 +109,7 @@ def group(pid: int, *, awaited: bool = False, **others: object) -> Group:
     assert seen is not None
     values = {"started": seen.started, "boot": processes.boot(), **others}
     same = {"awaited": awaited, "sudo": False, "task": "t1", "program": "sh"}
-    return Group(pid=pid, **same, **values)  # type: ignore[arg-type]
+    return Group(pid=pid, **same, **values)  # type: ignore[arg-type]  # of many types
 
 
 @in_loop

@@ -369,7 +369,7 @@ def test_a_step_is_made_for_each_unit_where_it_differs() -> None:
             loaded: Any = super().load(node)
             loaded.static = None
             loaded.bind = lambda view: Play(self, f"{node.id} of {view.host['name']}", Actor())
-            return loaded  # type: ignore[no-any-return]
+            return loaded  # type: ignore[no-any-return]  # it is one, changed
 
     stage = Bound()
 
@@ -393,7 +393,7 @@ def test_none_stands_for_a_plain_change() -> None:
         def load(self, node: ExecutionNode) -> LoadedPlay:
             loaded: Any = super().load(node)
             loaded.static.run = _nothing
-            return loaded  # type: ignore[no-any-return]
+            return loaded  # type: ignore[no-any-return]  # it is one, changed
 
     unit = of(Terse().run(play("a")), "a")
 

@@ -88,11 +88,11 @@ class Reopened(Record, frozen=True):
     changed: tuple[Unit, ...] = ()
 
 
-class Begun(Record, frozen=True):
+class LifeBegan(Record, frozen=True):
     """Somebody works on the run, for the first time or again."""
 
 
-class Left(Record, frozen=True):
+class LifeEnded(Record, frozen=True):
     """Nobody works on it any more: it has ended, or was cancelled."""
 
 
@@ -112,8 +112,8 @@ AnyRecord = (
     | Turned
     | LedgerEntry
     | Reopened
-    | Begun
-    | Left
+    | LifeBegan
+    | LifeEnded
 )
 
 
@@ -155,7 +155,7 @@ class RunState:
                 self.turned = record.cause
             case Reopened():
                 self._reopen(record)
-            case LedgerEntry() | Begun() | Left():
+            case LedgerEntry() | LifeBegan() | LifeEnded():
                 pass  # the ledger belongs to the cluster, and who worked when is no state
 
     def _finish(self, record: UnitDone) -> None:

@@ -147,7 +147,7 @@ def _as_a_whole(value: Any, cls: type, path: DataPath) -> Iterator[Finding]:
     try:
         msgspec.convert(value, cls)
     except msgspec.ValidationError as error:
-        yield Finding(path, str(error), "say it as that wants it")
+        yield Finding(path, str(error), "change these parts together, as the message says")
 
 
 def _list(value: Sequence[Any], kind: _Lists, path: DataPath) -> Iterator[Finding]:

@@ -72,7 +72,7 @@ def load(kind: str, params: Mapping[str, Any]) -> Step:
 @functools.cache
 def _parameters(kind: str) -> tuple[str, ...]:
     cls = find(kind)
-    return tuple(item.name for item in dataclasses.fields(cls))  # type: ignore[arg-type]  # it is
+    return tuple(item.name for item in dataclasses.fields(cls))  # type: ignore[arg-type]  # a step is one
 
 
 def digest(kind: str) -> str:

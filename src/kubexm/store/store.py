@@ -11,7 +11,14 @@ from typing import Self
 from kubexm.db.database import Database
 from kubexm.db.schema import open_database
 from kubexm.plan.history import Span
-from kubexm.plan.records import AnyRecord, Begun, LedgerEntry, Left, Reopened, RunState
+from kubexm.plan.records import (
+    AnyRecord,
+    LedgerEntry,
+    LifeBegan,
+    LifeEnded,
+    Reopened,
+    RunState,
+)
 from kubexm.plan.result import Status
 from kubexm.store import history, lock, runs
 from kubexm.store.codec import Seals, StoredLine
@@ -151,7 +158,7 @@ class Store:
         now = self._clock()
         with self._database.writing() as connection:
             runs.begin(connection, lease, now)
-            history.append(connection, lease.number, lease.token, Begun(at=now))
+            history.append(connection, lease.number, lease.token, LifeBegan(at=now))
 
     def finish(
         self, lease: Lease, status: Status, *, message: str = "", degraded: bool = False
@@ -161,7 +168,7 @@ class Store:
         now = self._clock()
         with self._database.writing() as connection:
             runs.change(connection, lease, ended=now, **outcome)
-            history.append(connection, lease.number, lease.token, Left(at=now))
+            history.append(connection, lease.number, lease.token, LifeEnded(at=now))
 
     def reopen(self, lease: Lease, reopened: Reopened, documents: Documents | None = None) -> None:
         """Work on an ended run again, perhaps by a corrected plan: all of that or nothing."""
