@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from tests.engine.stage import Actor, Stage, fails, noting, of, play, raising, statuses, unreachable
 
+from kubexm.engine import Control
+from kubexm.engine.debug import Choice, Debugger, Situation
 from kubexm.errors import HostUnreachable, StepFailed
 from kubexm.plan import ExecutionFragment, Key, RetryPolicy, chain, parallel, per_host
 from kubexm.plan.result import Sign
@@ -69,6 +71,17 @@ def test_what_follows_a_path_that_would_change_before_it_would_change_too(
 
     assert (unit.sign, unit.changed) == (sign, sign == "~")
     assert (unit.message == "follows /etc/x, which would change") == (sign == "~")
+
+
+def test_the_same_is_foreseen_with_a_debugger_in_front() -> None:
+    async def go_on(situation: Situation) -> Choice:
+        return "continue"
+
+    stage = following()
+    wrapped = Debugger(go_on, Control(), ()).wrap(stage.load)
+    stage.load = wrapped  # type: ignore[method-assign, assignment]  # what a debugged run loads by
+
+    assert of(stage.run(chain(play("w"), play("f")), dry_run=True), "f").sign == "~"
 
 
 def test_a_satisfied_unit_reports_that_nothing_would_be_done() -> None:

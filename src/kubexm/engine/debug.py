@@ -104,6 +104,12 @@ class _Paused(Step):
     def summary(self) -> str:
         return self._step.summary()
 
+    def writes(self) -> tuple[str, ...]:
+        return self._step.writes()
+
+    def follows(self) -> tuple[str, ...]:
+        return self._step.follows()
+
     async def precheck(self, ctx: StepContext) -> Verdict:
         if await self._debugger.before(self._step, ctx) == "skip":
             return Verdict.holds("skipped by hand")

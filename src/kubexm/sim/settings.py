@@ -171,8 +171,8 @@ class Fault(
 
     def __post_init__(self) -> None:
         if (self.at is None) == (self.probability == 0.0):
-            choice = "either `at`, the number of the command, or `probability`, from 0 to 1"
-            raise ValueError(f"fault `{self.kind}` needs {choice}")
+            meant = "the number of a command, or a chance from 0 to 1"
+            raise ValueError(f"fault `{self.kind}` needs either `at` or `probability`: {meant}")
         if not 0.0 <= self.probability <= 1.0:
             raise ValueError(f"`probability` is {self.probability:g}, want 0 to 1")
         if self.kind == "slow" and self.seconds is None:
