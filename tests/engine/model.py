@@ -409,7 +409,7 @@ class Hooks:
             r.satisfied or r.status in ("Success", "Failed", "Cancelled") for _, r in results
         ):
             return "not entered"
-        good = all(self._good(node, result) for node, result in results)
+        good = all(self._good(node, result) for node, result in results if node.hook is None)
         wanted = {"post": good, "on-failure": not good, "always": True}
         return "due" if wanted[hook.moment] else "not due"
 
@@ -425,8 +425,10 @@ class Hooks:
     ) -> Iterator[tuple[ExecutionNode, HostResult]]:
         for other, result in self._tale.results.items():
             node = self._tale.nodes[other[0]]
-            if node.hook is not None or not inside(node.id, hook.scope):
+            if not inside(node.id, hook.scope):
                 continue
+            if node.hook is not None and node.hook.moment != "pre":
+                continue  # what comes before a scope enters it; no other hook counts
             here = other[1] in (unit[1], ANY_HOST) or f"/@{unit[1]}/" in node.id
             if not hook.barrier and not here:
                 continue

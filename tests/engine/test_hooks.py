@@ -292,14 +292,46 @@ def _with_edge(node: Any, before: str) -> Any:
 # The failure of a hook.
 
 
-def test_a_failed_pre_hook_holds_the_scope_back_and_triggers_no_other_hook() -> None:
+def test_a_failed_pre_hook_holds_the_scope_back_and_leaves_always_to_run() -> None:
     stage = Stage(pre=fails("no"))
 
     result = stage.run(scoped(play("a"), *all_moments()))
 
-    assert ran(stage) == ["pre"]
+    assert ran(stage) == ["pre", "always"]
     assert of(result, "s/a").message == "held back by s/@pre-1/pre on h1: no"
-    assert of(result, "s/@on-failure-1/on-failure").status == "Skipped"
+    why = "on-failure is not due: the scope failed by a hook alone"
+    assert of(result, "s/@on-failure-1/on-failure").message == why
+    assert result.status == "Failed"
+
+
+def test_a_failed_pre_hook_leaves_always_to_run_only_where_it_was_tried() -> None:
+    stage = Stage(x=fails("no", on=["h1"]), pre=fails(on=["h2"]))
+    whole = scoped(play("a", "h1", "h2"), *all_moments("h1", "h2"))
+
+    result = stage.run(per_host(play("x", "h1", "h2"), whole))
+
+    assert of(result, "s/@always-1/always", "h1").message == "held back by x on h1: no"
+    assert of(result, "s/@always-1/always", "h2").status == "Success"
+
+
+def test_a_pre_hook_of_an_inner_scope_enters_the_outer_one() -> None:
+    stage = Stage(pre=fails())
+    inner = scoped(play("a"), hook(PRE), name="in")
+
+    stage.run(scoped(inner, hook(ON_FAILURE), hook(ALWAYS), name="out"))
+
+    assert ran(stage) == ["pre", "always"]
+
+
+def test_what_was_locked_before_a_scope_is_unlocked_when_the_scope_itself_can_not_start() -> None:
+    stage = Stage(x=fails(), pre=Actor(duration=3.0))
+    stage.actors["x"].duration = 2.0
+    whole = parallel(play("x"), scoped(play("a"), hook(PRE), hook(ALWAYS)))
+
+    result = stage.run(whole, on_failure="fail-fast")
+
+    assert set(ran(stage)) == {"x", "pre", "always"}
+    assert of(result, "s/a").status == "Skipped"
 
 
 def test_a_pre_hook_that_failed_on_one_host_triggers_no_barrier_hook() -> None:

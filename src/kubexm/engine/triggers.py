@@ -10,13 +10,17 @@ from kubexm.plan.node import ANY_HOST, ExecutionNode, Hook, Join
 from kubexm.plan.result import Cause, HostResult
 from kubexm.plan.validation import inside
 
-Answer = Literal["is due", "succeeded", "was not entered"]
+Answer = Literal["is due", "succeeded", "failed by a hook alone", "was not entered"]
 """A hook is due as far as its scope says, or why it is not; a cause may hold it back still."""
 States = Mapping[str, NodeState]
 
 
 class Scopes:
-    """The nodes of every scope that has hooks; hooks themselves never count."""
+    """The nodes of every scope that has hooks.
+
+    What is done before a scope enters it, so that what is to be done always is done after it.
+    Beyond that hooks never count: whether a scope went well is told by its own nodes alone.
+    """
 
     def __init__(self, states: States, is_lost: Callable[[str], bool]) -> None:
         self._states = states
@@ -31,7 +35,7 @@ class Scopes:
                 self._bodies.setdefault(hook.scope, [])
         if self._bodies:
             for state in fresh:
-                if state.spec.hook is None:
+                if state.spec.hook is None or state.spec.hook.moment == "pre":
                     self._join_bodies(state)
 
     def _join_bodies(self, state: NodeState) -> None:
@@ -46,10 +50,11 @@ class Scopes:
             return "was not entered"
         if hook.moment != "on-failure":
             return "is due"
-        failed = not all(
-            _good(state, result) or self._follows_hook(result) for state, result in results
-        )
-        return "is due" if failed else "succeeded"
+        own = [(state, result) for state, result in results if state.spec.hook is None]
+        bad = [result for state, result in own if not _good(state, result)]
+        if not bad:
+            return "succeeded"
+        return "failed by a hook alone" if all(map(self._follows_hook, bad)) else "is due"
 
     def _results(self, hook: Hook, host: str) -> Iterator[tuple[NodeState, HostResult]]:
         for state in self._bodies.get(hook.scope, ()):

@@ -191,16 +191,19 @@ class HookSpec(StepFields):
 
 
 class HooksSpec(Model):
-    """Hooks by moment; a failure of a hook is a failure of its scope."""
+    """Hooks by moment; a failure of a hook is a failure of its scope, but triggers no other hook.
+
+    Hosts that are quarantined run no hooks.
+    """
 
     pre: tuple[HookSpec, ...] = ()
-    """Before anything of the scope."""
+    """Before anything of the scope, which is held back if one fails."""
     post: tuple[HookSpec, ...] = ()
     """After the scope, if it succeeded."""
     on_failure: tuple[HookSpec, ...] = ()
-    """After the scope, if it failed."""
+    """After the scope, if something in it other than a hook failed."""
     always: tuple[HookSpec, ...] = ()
-    """After the scope and its other hooks, in any case."""
+    """After the scope and its other hooks, in any case, once anything in it or `pre` was tried."""
 
 
 class StepSpec(StepFields):
