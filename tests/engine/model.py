@@ -581,8 +581,13 @@ class Undo:
         return any(moment.more.status == "Failed" for _, moment in self._moments(unit, "final"))
 
     def succeeded(self, unit: Unit) -> bool:
-        """It was taken back, where a compensation was due on each host that is still there."""
+        """It was taken back: by its own undo, or by all of a compensation that concerns its host.
+
+        What a compensation does on that host concerns it, and so does what it does elsewhere
+        and not on that host at all.
+        """
+        host = self._tale.host(unit)
         ends = [(moment.node, moment.more) for _, moment in self._moments(unit, "final")]
-        good = {node for node, end in ends if end.satisfied or end.status == "Success"}
-        bad = {node for node, end in ends if end.status == "Failed"}
-        return bool(ends) and not bad and good == {node for node, _ in ends}
+        here = {node for node, end in ends if end.host_name == host}
+        concerned = [end for node, end in ends if end.host_name == host or node not in here]
+        return bool(ends) and all(e.satisfied or e.status == "Success" for e in concerned)

@@ -23,7 +23,8 @@ from tests.engine.model import Failures, Tale
 from tests.engine.random_graphs import Scenario, scenarios
 from tests.engine.world import Remains, Story, act
 
-from kubexm.engine.undo import is_undo, rolled_back
+from kubexm.engine.undo import is_undo
+from kubexm.engine.way_back import way_back
 from kubexm.plan.node import ANY_HOST
 from kubexm.plan.records import AnyRecord, Reopened, RunState, Turned, Unit
 from kubexm.plan.result import HostResult
@@ -264,11 +265,11 @@ def test_a_retry_does_what_is_left_and_nothing_else(scenario: Scenario) -> None:
 def reopening(story: Story) -> Reopened:
     """Everything but what succeeded and was not undone."""
     state = RunState.fold(story.diary.records)
-    taken_back = rolled_back(state)
+    back = way_back(state, story.scenario.graph.compensations)
     kept = {
         unit
         for unit, done in state.done.items()
-        if unit not in taken_back
+        if not (unit not in state.late and back.is_taken_back(unit[0], done.result.host_name))
         and not is_undo(unit[0])
         and (done.result.status == "Success" or done.result.satisfied)
     }

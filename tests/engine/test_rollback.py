@@ -8,7 +8,7 @@ from tests.engine.stage import Actor, Stage, fails, of, play, raising, statuses,
 
 from kubexm.engine import Control
 from kubexm.engine.debug import Choice, Debugger, Situation
-from kubexm.engine.undo import left, rolled_back
+from kubexm.engine.way_back import way_back
 from kubexm.errors import HostUnreachable, StepFailed
 from kubexm.plan import (
     Allowance,
@@ -185,9 +185,25 @@ def test_the_journal_tells_what_was_undone_from_what_was_left() -> None:
 
     back(stage, chain(play("a"), play("b"), play("c")))
 
-    state = RunState.fold(stage.records)
-    assert rolled_back(state) == {("a", "h1")}
-    assert left(state) == {("b", "h1")}
+    found = way_back(RunState.fold(stage.records), ())
+    assert (found.is_taken_back("a", "h1"), found.is_left("a", "h1")) == (True, False)
+    assert (found.is_taken_back("b", "h1"), found.is_left("b", "h1")) == (False, True)
+
+
+def test_a_compensation_that_has_not_come_to_its_end_has_taken_nothing_back() -> None:
+    stage = Stage(c=fails())
+    undo = chain(play("one"), play("two"))
+    body = scope("app", play("b"), compensate=undo)
+    back(stage, chain(body, play("c")))
+    done = [r for r in stage.records if isinstance(r, UnitDone)]
+    assert done[-1].node == "@undo/app/@compensate/two"
+
+    assert body is not None
+    found = way_back(
+        RunState.fold(stage.records[: stage.records.index(done[-1])]), body.compensations
+    )
+
+    assert not found.is_taken_back("app/b", "h1")
 
 
 def test_a_debugged_step_can_be_undone_as_the_step_can() -> None:
@@ -507,6 +523,38 @@ def test_a_compensation_that_fails_leaves_its_scope_as_it_is() -> None:
     assert result.status == "Failed"
     assert statuses(result)["app/b@h1"] == "Success"
     assert undone(stage) == []
+
+
+def test_a_compensation_that_fails_on_one_host_has_taken_back_the_others() -> None:
+    stage = Stage(c=fails(), reset=fails("stuck", on=["h2"]))
+    body = scope("app", play("b", "h1", "h2"), compensate=play("reset", "h1", "h2"))
+
+    result = back(stage, chain(body, play("c")))
+
+    assert result.status == "Failed"
+    assert statuses(result)["app/b@h1"] == "RolledBack"
+    assert statuses(result)["app/b@h2"] == "Success"
+
+
+def test_a_host_is_taken_back_only_if_what_its_compensation_does_elsewhere_went_well() -> None:
+    stage = Stage(c=fails(), forget=fails("stuck", on=["h3"]))
+    undo = chain(play("reset", "h1", "h2"), play("forget", "h1", "h3"))
+    body = scope("app", play("b", "h1", "h2"), compensate=undo)
+
+    result = back(stage, chain(body, play("c")))
+
+    assert statuses(result)["app/b@h1"] == "RolledBack"
+    assert statuses(result)["app/b@h2"] == "Success"
+
+
+def test_a_compensation_may_add_to_itself() -> None:
+    stage = Stage(c=fails(), look=expanding(play("reset")))
+    body = scope("app", play("b"), compensate=play("look"))
+
+    result = back(stage, chain(body, play("c")))
+
+    assert "@undo/app/@compensate/look/@h1/reset" in stage.order()
+    assert statuses(result)["app/b@h1"] == "RolledBack"
 
 
 def test_a_compensation_may_read_values_of_its_own() -> None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubexm.app.following import Begun, followers
-from kubexm.engine.undo import is_undo, touched
+from kubexm.engine.undo import is_undo
+from kubexm.engine.way_back import touched
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.node import ANY_HOST, ExecutionNode
 from kubexm.plan.records import Reopened, RunState, Unit, UnitDone

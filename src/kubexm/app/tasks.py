@@ -11,14 +11,15 @@ from kubexm.app.params import LogParams
 from kubexm.common.nearest import did_you_mean
 from kubexm.common.paths import Home
 from kubexm.common.roles import CONTROL_NODE
-from kubexm.engine.undo import UNDO, is_undo, left, rolled_back
+from kubexm.engine.undo import UNDO, is_undo
+from kubexm.engine.way_back import WayBack, way_back
 from kubexm.errors import InvalidInput, UnknownPath
 from kubexm.plan.fragment import replace
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.history import Span
 from kubexm.plan.node import ANY_HOST, ExecutionNode
 from kubexm.plan.pauses import WorkClock
-from kubexm.plan.records import RunState, Unit
+from kubexm.plan.records import RunState
 from kubexm.plan.result import (
     GraphExecutionResult,
     HostResult,
@@ -123,7 +124,7 @@ def _wanted(store: Store, params: LogParams) -> Callable[[StoredLine], bool]:
 def result_of(run: Run, graph: ExecutionGraph, state: RunState) -> GraphExecutionResult:
     """What is known of a run, in the shape of its final result."""
     whole = _expanded(graph, state)
-    past = _Past(rolled_back(state), left(state))
+    past = way_back(state, whole.compensations)
     return GraphExecutionResult(
         graph_name=graph.name,
         status=run.status,
@@ -137,36 +138,33 @@ def result_of(run: Run, graph: ExecutionGraph, state: RunState) -> GraphExecutio
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Past:
-    """What became of changes on the way back."""
-
-    undone: frozenset[Unit]
-    left: frozenset[Unit]
-
-
 def _expanded(graph: ExecutionGraph, state: RunState) -> ExecutionGraph:
-    for done in state.done.values():
-        if done.fragment is not None:
-            graph = graph.merge(done.fragment.nodes, done.fragment.joins)
+    for (node, _), done in state.done.items():
+        if (more := done.fragment) is not None and not is_undo(node):
+            graph = graph.merge(more.nodes, more.joins, more.compensations)
     return graph
 
 
-def _node(node: ExecutionNode, state: RunState, past: _Past, run: Run) -> NodeResult:
+def _node(node: ExecutionNode, state: RunState, past: WayBack, run: Run) -> NodeResult:
     hosts: dict[str, HostResult] = {}
     tolerated = set()
     for host in (ANY_HOST,) if node.one_of else node.hosts:
         done = state.done.get((node.id, host))
         place = state.bound.get(node.id, host) if node.one_of else host
         result = done.result if done is not None else _unknown(place, run)
-        if (node.id, host) in past.undone:
-            result = replace(result, status="RolledBack")
-        elif (node.id, host) in past.left:
-            result = as_left(result)
+        if result.changed and (node.id, host) not in state.late:
+            result = _after_undo(node.id, result, past)
         if done is not None and done.quarantines and not done.blocks:
             tolerated.add(result.host_name)
         hosts[result.host_name] = result
     return _added_up(node, hosts, frozenset(tolerated))
+
+
+def _after_undo(id: str, result: HostResult, past: WayBack) -> HostResult:
+    """What is to be said of a change that may have been taken back, or left."""
+    if past.is_taken_back(id, result.host_name):
+        return replace(result, status="RolledBack")
+    return as_left(result) if past.is_left(id, result.host_name) else result
 
 
 def _added_up(
@@ -199,12 +197,8 @@ def _rollback(graph: ExecutionGraph, state: RunState, run: Run) -> GraphExecutio
     for (id, _), done in state.done.items():
         if is_undo(id):
             nodes.setdefault(id, {})[done.result.host_name] = done.result
-    compensating = {node.id: node for item in graph.compensations for node in item.nodes}
-    results = {}
-    for id, hosts in nodes.items():
-        path = id.removeprefix(f"{UNDO}/")
-        origin = graph.nodes.get(path) or compensating[path]
-        results[id] = _added_up(replace(origin, id=id), hosts, frozenset())
+    origins = _undoing(graph, state)
+    results = {id: _added_up(origins[id], hosts, frozenset()) for id, hosts in nodes.items()}
     failed = any(node.status == "Failed" for node in results.values())
     over = run.status not in ("Running", "Cancelled")
     return GraphExecutionResult(
@@ -212,3 +206,13 @@ def _rollback(graph: ExecutionGraph, state: RunState, run: Run) -> GraphExecutio
         status="Failed" if failed else "Success" if over else run.status,
         node_results=results,
     )
+
+
+def _undoing(graph: ExecutionGraph, state: RunState) -> dict[str, ExecutionNode]:
+    """The nodes of the way back by path: undone ones, compensations and what those added."""
+    forth = (*graph, *(node for item in graph.compensations for node in item.nodes))
+    added = (done.fragment.nodes for done in state.done.values() if done.fragment is not None)
+    return {
+        **{f"{UNDO}/{node.id}": node for node in forth},
+        **{node.id: node for nodes in added for node in nodes},
+    }

@@ -246,12 +246,14 @@ def _changed(walk: Scheduler, late: Collection[Unit]) -> dict[str, tuple[str, ..
     return changed
 
 
-def _origins(graph: Grown) -> tuple[Callable[[str], ExecutionNode], Callable[[str], bool]]:
+def _origins(
+    graph: Grown,
+) -> tuple[Callable[[str], ExecutionNode | None], Callable[[str], bool]]:
     """For a path of the undo graph: the node it comes from, and whether it undoes that node."""
     compensating = {node.id: node for item in graph.compensations for node in item.nodes}
 
-    def origin(id: str) -> ExecutionNode:
+    def origin(id: str) -> ExecutionNode | None:
         path = id.removeprefix(f"{UNDO}/")
-        return graph.nodes.get(path) or compensating[path]
+        return graph.nodes.get(path) or compensating.get(path)
 
     return origin, lambda id: id.removeprefix(f"{UNDO}/") in graph.nodes

@@ -13,7 +13,8 @@ from kubexm.engine.losses import Losses
 from kubexm.engine.options import Options
 from kubexm.engine.ports import EngineRuntime
 from kubexm.engine.topology import NodeState, Unit
-from kubexm.engine.undo import UNDO, is_left
+from kubexm.engine.undo import is_left
+from kubexm.engine.way_back import WayBack
 from kubexm.plan.result import (
     GraphExecutionResult,
     HostResult,
@@ -160,35 +161,16 @@ def rolled_back(
     changed: Mapping[str, tuple[str, ...]],
 ) -> GraphExecutionResult:
     """What had been changed and is undone is RolledBack; what has no undo says so."""
+    past = WayBack({id: node.host_results for id, node in undone.items()})
     nodes = dict(result.node_results)
     for id, names in changed.items():
         hosts = dict(nodes[id].host_results)
         for name in names:
-            if _taken_back(undone, id, name):
+            if past.is_taken_back(id, name):
                 hosts[name] = replace(hosts[name], status="RolledBack")
-            elif _is_left(undone, id, name):
+            elif past.is_left(id, name):
                 hosts[name] = as_left(hosts[name])
         status = node_status(hosts.values(), states[id].tolerated)
         message = node_message(hosts, status)
         nodes[id] = replace(nodes[id], host_results=hosts, status=status, message=message)
     return replace(result, node_results=nodes)
-
-
-def _is_left(undone: Mapping[str, NodeResult], id: str, host: str) -> bool:
-    node = undone.get(f"{UNDO}/{id}")
-    found = node.host_results.get(host) if node is not None else None
-    return found is not None and is_left(f"{UNDO}/{id}", found)
-
-
-def _taken_back(undone: Mapping[str, NodeResult], id: str, host: str) -> bool:
-    """By the undo of the unit itself, or by the compensation of a scope around it."""
-    node = undone.get(f"{UNDO}/{id}")
-    if node is not None:
-        return host in node.host_results and node.host_results[host].status == "Success"
-    parts = id.split("/")
-    scopes = ["/".join(parts[:end]) for end in range(len(parts), 0, -1)]
-    for scope in scopes:
-        inner = [n for key, n in undone.items() if key.startswith(f"{UNDO}/{scope}/@compensate/")]
-        if inner:
-            return all(node.status == "Success" for node in inner)
-    return False

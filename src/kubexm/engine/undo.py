@@ -9,13 +9,13 @@ from kubexm.plan.fragment import replace
 from kubexm.plan.graph import ExecutionGraph, build
 from kubexm.plan.node import Compensation, ExecutionNode, Join, StepSpec
 from kubexm.plan.policy import NO_HOST, Tolerance
-from kubexm.plan.records import RunState, Unit
 from kubexm.plan.result import HostResult
 from kubexm.plan.validation import inside
 
 UNDO = "@undo"
 """First segment of every path in an undo graph."""
-_COMPENSATE = "/@compensate/"
+COMPENSATE = "/@compensate/"
+"""What stands between a scope and the nodes that undo it as a whole."""
 NOT_EVEN_UNREACHABLE = Tolerance(unreachable=NO_HOST)
 """What is not undone has to be told, whatever the reason."""
 
@@ -48,68 +48,7 @@ def is_undo(node: str) -> bool:
 
 def is_left(node: str, result: HostResult) -> bool:
     """Whether this is the undo of a unit whose step has none: its change stays."""
-    return is_undo(node) and _COMPENSATE not in node and result.satisfied
-
-
-def left(state: RunState) -> frozenset[Unit]:
-    """The units whose changes an earlier life of this run could not take back, and left."""
-    return _changed_at(
-        state,
-        {
-            (node.removeprefix(f"{UNDO}/"), done.result.host_name)
-            for (node, _), done in state.done.items()
-            if is_left(node, done.result)
-        },
-    )
-
-
-def touched(state: RunState) -> frozenset[Unit]:
-    """The units that an earlier life has set out to take back, whatever came of it."""
-    begun = {
-        (node.removeprefix(f"{UNDO}/"), done.result.host_name)
-        for (node, _), done in state.done.items()
-        if is_undo(node) and done.result.attempts
-    }
-    scopes = {path.partition(_COMPENSATE)[0] for path, _ in begun if _COMPENSATE in path}
-    return frozenset(
-        unit
-        for unit, done in state.done.items()
-        if (unit[0], done.result.host_name) in begun
-        or any(inside(unit[0], scope) for scope in scopes)
-    )
-
-
-def rolled_back(state: RunState) -> frozenset[Unit]:
-    """The units that an earlier life of this run has taken back, one by one or as a scope."""
-    undone: set[tuple[str, str]] = set()
-    scopes: dict[str, bool] = {}
-    for (node, _), done in state.done.items():
-        if not is_undo(node):
-            continue
-        path = node.removeprefix(f"{UNDO}/")
-        well = done.result.status == "Success"
-        scope, compensated, _ = path.partition(_COMPENSATE)
-        if compensated:
-            scopes[scope] = scopes.get(scope, True) and (well or done.result.satisfied)
-        elif well:
-            undone.add((path, done.result.host_name))
-    return _changed_at(state, undone, [scope for scope, well in scopes.items() if well])
-
-
-def _changed_at(
-    state: RunState, places: Collection[tuple[str, str]], scopes: Collection[str] = ()
-) -> frozenset[Unit]:
-    """The units that changed something before the rollback, at these places or in these scopes."""
-    return frozenset(
-        unit
-        for unit, done in state.done.items()
-        if done.result.changed
-        and unit not in state.late
-        and (
-            (unit[0], done.result.host_name) in places
-            or any(inside(unit[0], scope) for scope in scopes)
-        )
-    )
+    return is_undo(node) and COMPENSATE not in node and result.satisfied
 
 
 class _Reversed:

@@ -103,12 +103,15 @@ class _UndoneLoaded:
 
 
 def backward(
-    load: Load, origin: Callable[[str], ExecutionNode], undoes: Callable[[str], bool]
+    load: Load, origin: Callable[[str], ExecutionNode | None], undoes: Callable[[str], bool]
 ) -> Callable[[ExecutionNode], Work]:
-    """Work of an undo graph: undone steps, and compensations that run forward."""
+    """Work of an undo graph: undone steps, and compensations that run forward.
+
+    What a compensation has added while it ran comes from nowhere else.
+    """
 
     def work(node: ExecutionNode) -> Work:
-        source = origin(node.id)
+        source = origin(node.id) or node
         if undoes(node.id):
             return Work(node, _UndoneLoaded(load(source)), source.step.needs)
         return Work(node, load(source), source.step.needs)

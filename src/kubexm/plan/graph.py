@@ -42,12 +42,18 @@ class ExecutionGraph(msgspec.Struct, frozen=True):
         """This graph and one more node; its id must be new."""
         return self.merge([node])
 
-    def merge(self, nodes: Iterable[ExecutionNode], joins: Iterable[Join] = ()) -> ExecutionGraph:
-        """This graph with more nodes and joins; no id may be there already."""
+    def merge(
+        self,
+        nodes: Iterable[ExecutionNode],
+        joins: Iterable[Join] = (),
+        compensations: Iterable[Compensation] = (),
+    ) -> ExecutionGraph:
+        """This graph with more in it; no id may be there already."""
         return msgspec.structs.replace(
             self,
             nodes=_united(self.nodes, nodes),
             joins=_united(self.joins, joins),
+            compensations=(*self.compensations, *compensations),
         )
 
     def __iter__(self) -> Iterator[ExecutionNode]:

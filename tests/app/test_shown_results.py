@@ -1,0 +1,71 @@
+"""What the journal tells of a run is what its result told, however it went."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from hypothesis import given, settings
+from tests.engine.random_graphs import Scenario, scenarios
+from tests.engine.stage import Actor, Stage, fails, play
+from tests.engine.world import act
+
+from kubexm.app.tasks import result_of
+from kubexm.plan import ExecutionFragment, ExecutionGraph, GraphExecutionResult, build, chain, scope
+from kubexm.plan.records import RunState
+from kubexm.step.contract import Expander
+from kubexm.store import Run
+
+Told = dict[tuple[str, str], tuple[str, str]]
+
+
+def shown(graph: ExecutionGraph, state: RunState, like: GraphExecutionResult) -> Told:
+    """What `kubexm task show` says of each unit."""
+    run = Run("id", graph.name, like.status, "forward", datetime.now(UTC), message=like.message)
+    return told(result_of(run, graph, state))
+
+
+def told(result: GraphExecutionResult) -> Told:
+    both = (result.node_results, result.rollback.node_results if result.rollback else {})
+    return {
+        (id, host.host_name): (host.status, host.message)
+        for nodes in both
+        for id, node in nodes.items()
+        for host in node.host_results.values()
+    }
+
+
+@settings(max_examples=400)
+@given(scenarios())
+def test_a_run_is_shown_as_it_was_told(scenario: Scenario) -> None:
+    story = act(scenario)
+
+    state = RunState.fold(story.diary.records)
+
+    assert shown(scenario.graph, state, story.ended) == told(story.ended)
+
+
+def test_a_compensation_that_an_expander_added_is_shown() -> None:
+    stage = Stage(c=fails())
+    added = scope("app", play("x"), compensate=play("reset"))
+    stage.actors["e"] = Actor(role=Expander, fragment=added)
+    plan = chain(play("e"), play("c"))
+
+    result = stage.run(plan, on_failure="rollback")
+
+    assert told(result) == shown(graph_of(plan), RunState.fold(stage.records), result)
+    assert told(result)["e/@h1/app/x", "h1"][0] == "RolledBack"
+
+
+def test_what_a_compensation_adds_is_shown() -> None:
+    stage = Stage(c=fails())
+    stage.actors["reset"] = Actor(role=Expander, fragment=play("x"))
+    plan = chain(scope("app", play("b"), compensate=play("reset")), play("c"))
+
+    result = stage.run(plan, on_failure="rollback")
+
+    assert told(result) == shown(graph_of(plan), RunState.fold(stage.records), result)
+    assert ("@undo/app/@compensate/reset/@h1/x", "h1") in told(result)
+
+
+def graph_of(plan: ExecutionFragment) -> ExecutionGraph:
+    return build("p", plan.nodes, joins=plan.joins, compensations=plan.compensations, hosts=("h1",))
