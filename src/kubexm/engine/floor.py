@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from kubexm.engine.bus import Bus
+from kubexm.engine.announcements import Announcements
 from kubexm.engine.dispatch import Dispatcher
 from kubexm.engine.failures import Ended, HeldBack
 from kubexm.engine.foresight import Foresight
@@ -17,7 +17,6 @@ from kubexm.engine.options import Options
 from kubexm.engine.ports import EngineRuntime
 from kubexm.engine.topology import FREELY, Unit
 from kubexm.engine.values import Values
-from kubexm.plan import events
 from kubexm.plan.records import AnyRecord, LedgerEntry, UnitIntended
 from kubexm.plan.result import Cause
 from kubexm.runtime.contexts import Ledger, StepContext, UnitView
@@ -46,7 +45,7 @@ class Floor:
         runtime: EngineRuntime,
         options: Options,
         values: Values,
-        bus: Bus,
+        announcements: Announcements,
         journal: Journal,
         foresight: Foresight,
     ) -> None:
@@ -58,7 +57,8 @@ class Floor:
         self.wish, self.was_intended = walk.wish, walk.was_intended
         self._walk = walk
         self._dispatcher = dispatcher
-        self._bus = bus
+        self.announce, self.announce_retry = announcements.unit_started, announcements.unit_retried
+        self._announcements = announcements
         self._journal = journal
         self._unsafe: set[asyncio.Future[None]] = set()
         self._lost: BaseException | None = None
@@ -80,7 +80,7 @@ class Floor:
             attempt=unit.attempt,
             dry_run=self.options.dry_run,
             say=say,
-            progress=functools.partial(self._progress, unit),
+            progress=functools.partial(self._announcements.progressed, unit),
             confirm=self.runtime.confirm,
         )
 
@@ -88,26 +88,6 @@ class Floor:
         if (ledger := self._ledgers.get(host)) is None:
             ledger = self._ledgers[host] = self.runtime.ledger(host, self._remember)
         return ledger
-
-    def announce(self, unit: Unit) -> None:
-        if self._bus.heard:
-            now = self.runtime.now()
-            self._bus.publish(
-                events.UnitStarted(at=now, node=unit.node.id, host=unit.host, attempt=unit.attempt)
-            )
-
-    def announce_retry(self, unit: Unit, message: str, delay: float) -> None:
-        if self._bus.heard:
-            self._bus.publish(
-                events.UnitRetried(
-                    at=self.runtime.now(),
-                    node=unit.node.id,
-                    host=unit.host,
-                    attempt=unit.attempt,
-                    message=self.runtime.redact(message),
-                    delay=delay,
-                )
-            )
 
     def give_back(self, unit: Unit) -> None:
         """Let others have its slots while it waits; raise `Ended` if there is no going on."""
@@ -183,30 +163,7 @@ class Floor:
         await self._dispatcher.take(unit)
 
     def _say(self, unit: Unit, stream: str, text: str) -> None:
-        line = events.LogLine(
-            at=self.runtime.now(),
-            node=unit.node.id,
-            host=unit.host,
-            stream=stream,
-            text=self.runtime.redact(text),
-        )
-        if self._bus.heard:
-            self._bus.publish(line)
-        self._journal.log(line)
-
-    def _progress(self, unit: Unit, done: float, total: float, text: str) -> None:
-        if self._bus.heard:
-            now = self.runtime.now()
-            self._bus.publish(
-                events.Progress(
-                    at=now,
-                    node=unit.node.id,
-                    host=unit.host,
-                    done=done,
-                    total=total,
-                    text=self.runtime.redact(text),
-                )
-            )
+        self._journal.log(self._announcements.said(unit, stream, text))
 
 
 def _resolve(future: asyncio.Future[None]) -> None:

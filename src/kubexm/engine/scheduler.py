@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
+from kubexm.engine.announcements import Announcements
 from kubexm.engine.binding import Binding
 from kubexm.engine.bus import Bus
 from kubexm.engine.commits import Commits
@@ -36,14 +37,13 @@ from kubexm.engine.topology import ACTIVE, FINAL, READY, NodeState, Topology, Un
 from kubexm.engine.triggers import Scopes
 from kubexm.engine.values import Values
 from kubexm.engine.work import Work
-from kubexm.plan import events
 from kubexm.plan.events import ProducedValue
 from kubexm.plan.fragment import ExecutionFragment
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.node import ANY_HOST, ExecutionNode, Hook
 from kubexm.plan.policy import OnFailure
 from kubexm.plan.records import AnyRecord, Quarantined, RunState, UnitDone
-from kubexm.plan.result import CONNECT, Cause, node_status
+from kubexm.plan.result import CONNECT, Cause
 from kubexm.step.contract import Step
 
 MakeWork = Callable[[ExecutionNode], Work]
@@ -83,7 +83,7 @@ class Scheduler:
         self._earlier = Earlier(state, runtime.now, for_good=policy == "rollback")
         self._binding = Binding(self.losses, self._earlier, self._commits, runtime.now)
         self._late = Late(self.losses)
-        self._bus = bus
+        self._announcements = Announcements(bus, runtime)
         self._values = values
         self._scopes = Scopes(self.topology.states, self.losses.is_lost)
         limits = Limits(options.parallelism, options.per_host, graph.pools)
@@ -91,7 +91,14 @@ class Scheduler:
         self._provision = Provision(self._dispatcher.offer)
         foresight = Foresight(self.topology.states)
         self._floor = Floor(
-            self, self._dispatcher, runtime, options, values, bus, journal, foresight
+            self,
+            self._dispatcher,
+            runtime,
+            options,
+            values,
+            self._announcements,
+            journal,
+            foresight,
         )
         self._life = Lifecycle(self._floor)
         self._lives = Lives(self._may_begin, self._life.live, self.finish)
@@ -353,8 +360,7 @@ class Scheduler:
         unit.started = self._runtime.now()
         if not unit.node.started:
             unit.node.started = True
-            if self._bus.heard:
-                self._bus.publish(events.NodeStarted(at=unit.started, node=unit.node.id))
+            self._announcements.node_started(unit.node)
         self._lives.begin(unit)
 
     def foresee(self, unit: Unit) -> Step | None:
@@ -486,15 +492,8 @@ class Scheduler:
         replayed: bool = False,
     ) -> None:
         """The result is safe: let the world know, and whoever waits for it."""
-        assert unit.result is not None
         unit.state = FINAL
-        if self._bus.heard:
-            now, node = self._runtime.now(), unit.node.id
-            self._bus.publish(
-                events.UnitFinished(
-                    at=now, node=node, host=unit.host, result=unit.result, replayed=replayed
-                )
-            )
+        self._announcements.unit_finished(unit, replayed=replayed)
         if fragment is not None and first:
             self._expand(unit, fragment)
         if not unit.children:
@@ -508,11 +507,7 @@ class Scheduler:
         """The unit counts as final for others when the nodes it added are."""
         node = unit.node
         self.expanded.append(Expansion(node.id, unit.host, fragment))
-        if self._bus.heard:
-            now = self._runtime.now()
-            self._bus.publish(
-                events.Expanded(at=now, node=node.id, host=unit.host, fragment=fragment)
-            )
+        self._announcements.expanded(unit, fragment)
         states = self.topology.add(
             {node.id: node for node in fragment.nodes},
             {join.id: join for join in fragment.joins},
@@ -542,14 +537,9 @@ class Scheduler:
 
     def _leave_node(self, unit: Unit) -> None:
         """Count a unit as finished; a node is when all its units are."""
-        node = unit.node
-        node.left -= 1
-        if node.left or not self._bus.heard:
-            return
-        results = [unit.result for unit in node.units.values() if unit.result is not None]
-        status = node_status(results, node.tolerated)
-        now = self._runtime.now()
-        self._bus.publish(events.NodeFinished(at=now, node=node.id, status=status))
+        unit.node.left -= 1
+        if not unit.node.left:
+            self._announcements.node_finished(unit.node)
 
     # What follows from failures.
 
@@ -561,9 +551,7 @@ class Scheduler:
             self.losses.lose(host, cause)
 
     def _go_on_without(self, host: str, cause: Cause) -> None:
-        if self._bus.heard:
-            now = self._runtime.now()
-            self._bus.publish(events.HostQuarantined(at=now, host=host, cause=cause))
+        self._announcements.quarantined(host, cause)
         for state in list(self.topology.states.values()):
             unit = state.units.get(host) or state.units.get(ANY_HOST)
             if unit is None or unit.host != host or not _waits_for_slots(unit):
