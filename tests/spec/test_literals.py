@@ -27,6 +27,14 @@ def said(data: Any) -> list[str]:
         {"line": "db_password = hunter2"},
         {"stdin": "passphrase: hunter2"},
         {"argv": ["env", "DB_PASSWORD=hunter2", "serve"]},
+        {"argv": ["curl", "-u", "shop:hunter2", "https://shop.example"]},
+        {"argv": ["/usr/bin/curl", "https://shop.example", "--user", "shop:hunter2"]},
+        {"argv": ["timeout", "9", "curl", "-sSfu", "shop:hunter2", "https://shop.example"]},
+        {"argv": ["curl", "--proxy-user", "shop:hunter2", "https://shop.example"]},
+        {"argv": ["redis-server", "--requirepass", "hunter2"]},
+        {"content": "port 6379\nrequirepass hunter2\n"},
+        {"text": '  masterauth "hunter2"\n'},
+        {"line": "requirepass hunter2"},
         {"vars": {"AWS_SECRET_ACCESS_KEY": "abc"}},
     ],
 )
@@ -46,6 +54,20 @@ def test_a_secret_is_found(data: Any) -> None:
         {"argv": ["tool", "--password-file", "secrets"]},
         {"argv": ["docker", "service", "create", "--secret", "site-key"]},
         {"argv": ["curl", "-H", "Authorization: Bearer ${vars.x}"]},
+        {"argv": ["curl", "-u", "shop:${values.password}", "https://shop.example"]},
+        {"argv": ["curl", "-u", "shop:", "https://shop.example"]},
+        {"argv": ["curl", "-u", "shop", "https://shop.example:8443"]},
+        {"argv": ["curl", "-u", "${vars.login}", "https://shop.example"]},
+        {"argv": ["curl", "-su", "shop:$PASSWORD", "https://shop.example"]},
+        {"argv": ["curl", "-ou", "https://shop.example"]},
+        {"argv": ["curl", "--user-agent", "shop:hunter2"]},
+        {"argv": ["docker", "run", "-u", "shop:staff", "curlimages/curl"]},
+        {"argv": ["docker", "run", "--user", "shop:staff", "shop"]},
+        {"argv": ["curl", "-u", 7]},
+        {"argv": ["redis-server", "--requirepass", "${values.password}"]},
+        {"content": "requirepass ${values.password}\nmasterauth {{ password }}\n"},
+        {"content": '# requirepass foobared\nrequirepass ""\nrequirepass\n'},
+        {"content": "requirepass is what redis calls it\n"},
         {"content": "password: ${values.password}\n"},
         {"content": "password = {{ password }}\n"},
         {"content": "password = \n"},
@@ -71,6 +93,8 @@ def test_the_remedy_fits_the_place() -> None:
         "data": {"dbPassword": "x"},
         "vars": {"dbPassword": "x"},
         "line": "password=hunter2",
+        "argv": ["curl", "-u", "shop:hunter2"],
+        "content": "requirepass hunter2",
     }
 
     hints = [finding.hint for finding in literals.findings(data)]
@@ -79,3 +103,7 @@ def test_the_remedy_fits_the_place() -> None:
     assert "`secret-template`, with `secrets: {dbPassword: env://DB_PASSWORD}`" in hints[1]
     assert hints[2] == "write `env://DB_PASSWORD` or `file:///PATH` in its place"
     assert "use `secret-template`" in hints[3]
+    assert hints[4] == (
+        "write `--config -` there, and give the line `user = USER:PASSWORD` by `secretStdin`"
+    )
+    assert "use `secret-template`" in hints[5]

@@ -19,8 +19,12 @@ _KEY = re.compile(rf"(?:.*[-_.])?{_WORDS}s?")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _ARGUMENT = re.compile(rf"--?(?:[a-z0-9-]+-)?{_WORDS}=(?!\$\{{)\S+", re.IGNORECASE)
 _FLAG = re.compile(
-    r"--?(?:[a-z0-9-]+-)?(?:password|passwd|passphrase|token|api-?key)", re.IGNORECASE
+    r"--?(?:[a-z0-9-]+-)?(?:password|passwd|passphrase|token|api-?key|requirepass|masterauth)",
+    re.IGNORECASE,
 )
+_CURL = re.compile(r"(?:.*/)?curl")
+_CURL_USER = re.compile(r"-[A-Za-z]*[uU]|--(?:proxy-)?user")
+"""To curl, what follows is `USER:PASSWORD`; to others, as to docker, it may be `UID:GID`."""
 _HEADER = re.compile(r"authorization:\s*(?:bearer|basic|token)\s+(?![$%<{*])\S{6,}", re.IGNORECASE)
 _IN_URL = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s:@]+:(?!\$\{)[^/\s@]+@", re.IGNORECASE)
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----")
@@ -28,6 +32,11 @@ _SETTING = re.compile(
     r"^[ \t]*(?:-[ \t]+)?(?:export[ \t]+)?[\"']?(?P<key>[A-Za-z][A-Za-z0-9_.-]*)[\"']?[ \t]*[:=]"
     r"[ \t]*(?P<quote>[\"']?)(?P<value>[^\s\"',;]+)(?P=quote),?[ \t]*(?:[#;].*)?$",
     re.MULTILINE,
+)
+_REDIS_SETTING = re.compile(
+    r"^[ \t]*(?P<key>requirepass|masterauth)[ \t]+"
+    r"(?P<quote>[\"']?)(?P<value>[^\s\"']+)(?P=quote)[ \t]*$",
+    re.MULTILINE | re.IGNORECASE,
 )
 _SETTINGS = ("content", "text", "line", "stdin")
 """The parameters whose text may be a file of settings."""
@@ -38,6 +47,7 @@ _NO_SECRET = re.compile(
 )
 """Variables, placeholders, paths and words that stand where a secret could."""
 _BY_COMMAND = "give it by `secretEnv` or `secretStdin`, as `env://NAME` or `file:///PATH`"
+_BY_CURL = "write `--config -` there, and give the line `user = USER:PASSWORD` by `secretStdin`"
 _BY_TEMPLATE = (
     "use `secret-template`: `{{ NAME }}` in its text, and `NAME: env://NAME` under its `secrets`"
 )
@@ -53,6 +63,7 @@ def findings(data: Any, path: DataPath = ()) -> Iterator[Finding]:
                 yield from findings(value, (*path, key))
     elif isinstance(data, list | tuple):
         yield from _after_flags(data, path)
+        yield from _after_curl(data, path)
         for number, value in enumerate(data):
             yield from findings(value, (*path, number))
     elif isinstance(data, str):
@@ -92,6 +103,16 @@ def _after_flags(entries: Sequence[Any], path: DataPath) -> Iterator[Finding]:
             yield Finding((*path, number), "a secret written out in an argument", _BY_COMMAND)
 
 
+def _after_curl(entries: Sequence[Any], path: DataPath) -> Iterator[Finding]:
+    """Arguments of curl such as `-u USER:PASSWORD`."""
+    texts = [entry if isinstance(entry, str) else "" for entry in entries]
+    start = next((number for number, text in enumerate(texts) if _CURL.fullmatch(text)), len(texts))
+    for number, (flag, value) in enumerate(pairwise(texts[start:]), start + 1):
+        password = value.partition(":")[2]
+        if _CURL_USER.fullmatch(flag) and password and not _NO_SECRET.fullmatch(password):
+            yield Finding((*path, number), "a secret written out in an argument", _BY_CURL)
+
+
 def _looks_secret(text: str, path: DataPath) -> Iterator[Finding]:
     if found := _PRIVATE_KEY.search(text):
         hint = "write `file:///PATH` of it in its place"
@@ -109,9 +130,10 @@ def _looks_secret(text: str, path: DataPath) -> Iterator[Finding]:
 
 
 def _settings(text: str, path: DataPath) -> Iterator[Finding]:
-    """Lines such as `db_password = hunter2`."""
-    for found in _SETTING.finditer(text):
-        if names_a_secret(found["key"]) and not _NO_SECRET.fullmatch(found["value"]):
+    """Lines such as `db_password = hunter2`, or `requirepass hunter2`."""
+    named = (found for found in _SETTING.finditer(text) if names_a_secret(found["key"]))
+    for found in (*named, *_REDIS_SETTING.finditer(text)):
+        if not _NO_SECRET.fullmatch(found["value"]):
             message = f"a secret written out as `{found['key']}`"
             hint = _BY_TEMPLATE if path[-1] in ("content", "text", "line") else _BY_COMMAND
             yield Finding(path, message, hint, excerpt=found[0].strip())
