@@ -221,3 +221,22 @@ def test_a_failed_unit_can_be_left_failed() -> None:
     result = debugged(stage, Person("run", "fail"), three())
 
     assert statuses(result) == {"a": "Failed", "b": "Skipped", "c": "Skipped"}
+
+
+def test_what_it_shows_is_redacted() -> None:
+    stage, person = Stage(a=fails("no login: hunter22")), Person("run", "fail")
+    control = Control()
+    debugger = Debugger(person.ask, control, redact=lambda text: text.replace("hunter22", "***"))
+
+    virtual.run(
+        execute(
+            graph_of(node("a", step(), on=["h"])),
+            _Runtime(stage),
+            Options(parallelism=1),
+            load=debugger.wrap(stage.load),
+            journal=MemoryJournal(),
+            control=control,
+        )
+    )
+
+    assert person.asked[1].error == "no login: ***"

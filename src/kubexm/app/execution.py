@@ -105,9 +105,10 @@ async def _execute(
     job: Job, journal: Journal, front: Front, home: Home, bus: Bus
 ) -> GraphExecutionResult:
     load: engine.Load = Loader()
-    if front.ask is not None:
-        load = Debugger(front.ask, front.control, job.breakpoints).wrap(load)
     async with _runtime(job, front, home) as runtime:
+        if front.ask is not None:
+            debugger = Debugger(front.ask, front.control, job.breakpoints, runtime.redact)
+            load = debugger.wrap(load)
         if job.require_all_hosts and runtime.unreachable:
             raise _not_all(runtime.unreachable)
         readiness(job, front).require(_told(runtime))

@@ -39,8 +39,15 @@ Ask = Callable[[Situation], Awaitable[Choice]]
 class Debugger:
     """Asks before every unit, or only at breakpoints, and after every failure."""
 
-    def __init__(self, ask: Ask, control: Control, breakpoints: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        ask: Ask,
+        control: Control,
+        breakpoints: Sequence[str] = (),
+        redact: Callable[[str], str] = str,
+    ) -> None:
         self._ask = ask
+        self._redact = redact
         self._control = control
         self._breakpoints = tuple(breakpoints)
         self._running_on = False
@@ -77,8 +84,10 @@ class Debugger:
         return choice
 
     async def _asked(self, step: Step, ctx: StepContext, error: str) -> Choice:
-        commands = tuple(shlex.join(command.argv) for command in step.probe(ctx.host) or ())
-        situation = Situation(ctx.node, ctx.host.name, step.summary(), commands, error)
+        probe = (shlex.join(command.argv) for command in step.probe(ctx.host) or ())
+        summary, error = self._redact(step.summary()), self._redact(error)
+        commands = tuple(map(self._redact, probe))
+        situation = Situation(ctx.node, ctx.host.name, summary, commands, error)
         choice = await self._ask(situation)
         if choice == "abort":
             self._control.cancel(ABORTED)
