@@ -23,12 +23,14 @@ EDITS: st.SearchStrategy[Edit] = st.one_of(
         line=st.sampled_from(["a", "port = 1", "port = 3"]),
         match=st.sampled_from(["", "^port", "a", "^$"]),
         absent=st.booleans(),
+        secret=st.booleans(),
     ),
     st.builds(
         ManagedBlock,
         path=st.just(PATH),
         content=st.sampled_from(["", "one", "two\nlines\n", "\n"]),
         marker=st.just("m"),
+        secret=st.booleans(),
     ),
 )
 

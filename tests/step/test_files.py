@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.step.places import LocalPlace, MemoryLedger, Place, is_root
 
 from kubexm.errors import InvalidInput, StepFailed
-from kubexm.step.edits import LineInFile, ManagedBlock
+from kubexm.step.edits import Edit, LineInFile, ManagedBlock
 from kubexm.step.files import Absent, Directory, FilePresent, Rendered
 from kubexm.step.secrets import RenderedSecret, SecretFile
 
@@ -47,6 +48,44 @@ def test_shows_no_diff_of_a_secret(place: Place) -> None:
     assert [verdict.satisfied for verdict in verdicts] == [False] * len(steps)
     assert [verdict.diff for verdict in verdicts] == [""] * len(steps)
     assert "password" not in " ".join(verdict.reason for verdict in verdicts)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        LineInFile("/f", "password = new", match="^password", secret=True),
+        LineInFile("/f", "password = old", absent=True, secret=True),
+        ManagedBlock("/f", "password = new", secret=True),
+    ],
+)
+def test_keeps_what_a_secret_edit_takes_on_the_host_and_not_in_the_ledger(
+    place: Place, edit: Edit
+) -> None:
+    old = b"x\n# BEGIN kubexm: managed\npassword = old\n# END kubexm: managed\npassword = old\n"
+    step = replace(edit, path=place.write("f", old, 0o640))  # type: ignore[type-var]
+
+    place.run(step)
+
+    ((resource, entry),) = place.ledger.entries.items()
+    assert "= " not in resource + entry
+    kept = f"{place.host.state_dir}/priors"
+    assert [mode(place, kept), mode(place, f"{kept}/{place.ask('ls', kept)}")] == [0o700, 0o600]
+    place.undo(step)
+    assert place.read("f") == old
+
+
+def test_a_file_that_a_secret_edit_makes_is_private(place: Place) -> None:
+    for name, secret in (("open", False), ("private", True)):
+        place.run(ManagedBlock(f"{place.root}/{name}", "password = new", secret=secret))
+
+    modes = [mode(place, f"{place.root}/{name}") for name in ("open", "private")]
+
+    assert modes == [0o644, 0o600]
+
+
+def mode(place: Place, path: str) -> int | None:
+    found = place.wait(place.host.stat(path))
+    return None if found is None else found.mode
 
 
 def test_keeps_the_prior_of_a_secret_on_the_host_and_not_in_the_ledger(place: Place) -> None:

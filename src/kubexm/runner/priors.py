@@ -6,6 +6,7 @@ a directory that only root may read, and the data says where.
 
 from __future__ import annotations
 
+import json
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from hashlib import sha256
@@ -50,6 +51,21 @@ async def capture_tree(host: Host, path: str, *, sudo: bool | None = None) -> Pr
     copy = f"{_directory(host)}/{sha256(path.encode()).hexdigest()}"
     await _copy(host, path, copy, sudo)
     return {"kind": "tree", "copy": copy}
+
+
+async def untold(host: Host, name: str, data: Prior, *, sudo: bool | None = None) -> Prior:
+    """Where this data is kept on the host, in place of it; `told` has it back."""
+    kept = f"{_directory(host)}/{sha256(name.encode()).hexdigest()}"
+    await _make_directory(host, sudo)
+    await files.write(host, kept, json.dumps(data).encode(), mode=0o600, sudo=sudo)
+    return {"kept": kept}
+
+
+async def told(host: Host, prior: Prior, *, sudo: bool | None = None) -> Prior:
+    """All of a state of which a part may be kept on the host."""
+    if (kept := prior.get("kept")) is None:
+        return prior
+    return {**prior, **json.loads(await host.get(kept, sudo=sudo))}
 
 
 async def restore(host: Host, path: str, prior: Prior, *, sudo: bool | None = None) -> None:
@@ -106,11 +122,15 @@ async def _copied(host: Host, path: str, sudo: bool | None) -> Prior:
 
 
 async def _copy(host: Host, path: str, copy: str, sudo: bool | None) -> None:
-    await files.make_directory(host, _directory(host), mode=0o700, sudo=sudo)
+    await _make_directory(host, sudo)
     await files.remove(host, f"{copy}.new", recursive=True, sudo=sudo)
     await host.run("cp", "-aT", "--", path, f"{copy}.new", sudo=sudo)
     await files.remove(host, copy, recursive=True, sudo=sudo)
     await host.run("mv", "-T", "--", f"{copy}.new", copy, sudo=sudo)
+
+
+async def _make_directory(host: Host, sudo: bool | None) -> None:
+    await files.make_directory(host, _directory(host), mode=0o700, sudo=sudo)
 
 
 def _directory(host: Host) -> str:

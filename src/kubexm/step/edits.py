@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
 from kubexm.common.counting import counted
 from kubexm.errors import StepFailed
-from kubexm.runner import files, text
+from kubexm.runner import files, priors, text
 from kubexm.runner.host import Command, Completed, Host
 from kubexm.runtime.contexts import StepContext
 from kubexm.step.contract import Step, Verdict
-from kubexm.step.parameters import require_absolute
+from kubexm.step.parameters import PRIVATE_MODE, mode_bits, require_absolute
 from kubexm.step.registry import step
 
 
@@ -22,7 +23,7 @@ class Edit(Step):
     path: str
     """Where the file is: an absolute path; a missing file is made."""
     secret: bool
-    """Never show what differs in the content."""
+    """Never show what differs in the content; a file that is made for it has the mode `0600`."""
     sudo: bool | None
     """Run as root through sudo; by default as `sudo` of the host says."""
 
@@ -69,15 +70,16 @@ class Edit(Step):
     async def run(self, ctx: StepContext) -> None:
         old = await self._read(ctx)
         if ctx.ledger.recall(self.resource()) is None:
-            await ctx.ledger.remember(self.resource(), self._prior(old))
+            await ctx.ledger.remember(self.resource(), await self._prior(ctx, old))
         new = text.encoded(self.edited(old or ""))
-        await files.write(ctx.host, self.path, new, sudo=self.sudo)
+        mode = mode_bits(PRIVATE_MODE) if self.secret and old is None else None
+        await files.write(ctx.host, self.path, new, mode=mode, sudo=self.sudo)
 
     async def rollback(self, ctx: StepContext) -> None:
         prior, now = ctx.ledger.recall(self.resource()), await self._read(ctx)
         if prior is None or now is None:
             return
-        old = self.undone(now, prior)
+        old = self.undone(now, await priors.told(ctx.host, prior, sudo=self.sudo))
         if old == now:
             return
         if len(text.split(old)) == prior["lines"]:
@@ -91,12 +93,16 @@ class Edit(Step):
     async def _read(self, ctx: StepContext) -> str | None:
         return self._found(await ctx.host.batch(self.probe(ctx.host)))
 
-    def _prior(self, old: str | None) -> Mapping[str, Any]:
+    async def _prior(self, ctx: StepContext, old: str | None) -> Mapping[str, Any]:
+        taken = self.taken(old or "")
+        if self.secret:
+            # What gives way to a secret was most likely one too.
+            taken = await priors.untold(ctx.host, self.resource(), taken, sudo=self.sudo)
         return {
             "existed": old is not None,
             "lines": len(text.split(old or "")),
             "final_newline": text.ends_its_last_line(old or ""),
-            **self.taken(old or ""),
+            **taken,
         }
 
     def _found(self, answers: Sequence[Completed]) -> str | None:
@@ -211,7 +217,7 @@ class LineInFile(Edit):
         return "line differs" if self._edit(old)[1] else "line is missing"
 
     def resource(self) -> str:
-        return f"line:{self.path}#{self.match or self.line}"
+        return f"line:{self.path}#{self.match or self._named()}"
 
     def taken(self, old: str) -> Mapping[str, Any]:
         added = not self.absent and self.line not in text.split(old)
@@ -221,6 +227,9 @@ class LineInFile(Edit):
         if prior["added"]:
             return text.exchanged(now, self.line, prior["taken"])
         return text.reinserted(now, prior["taken"])
+
+    def _named(self) -> str:
+        return sha256(self.line.encode()).hexdigest() if self.secret else self.line
 
     def _edit(self, old: str) -> tuple[str, text.Taken]:
         change = text.without_lines if self.absent else text.with_line

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from kubexm.common.secrets import SCHEMES, is_reference
 
 Mode = str | int | None
+PRIVATE_MODE = "0600"
+"""Of a file with a secret in it, unless another is given."""
 _OCTAL = re.compile("0?[0-7]{3,4}")
 SECRETS = {
     "command": ("secret_env", "secret_stdin"),
