@@ -78,6 +78,19 @@ def test_takes_environment_input_and_directory_along(connector: LocalConnector) 
 
 
 @by_a_sudoer
+def test_no_command_line_shows_the_environment(connector: LocalConnector) -> None:
+    # Every process from this one up to us: the shell, sudo, and what stands before it.
+    look = 'p=$$; while [ "$p" -gt 1 ]; do tr "\\0" " " </proc/$p/cmdline; '
+    look += "p=$(cut -d' ' -f4 /proc/$p/stat); done"
+
+    done = run(connector, "sh", "-c", look, sudo=True, env={"PASSWORD": "hunter22"})
+
+    assert "sudo" in done.text
+    assert "--preserve-env=PASSWORD" in done.text
+    assert "hunter22" not in done.text
+
+
+@by_a_sudoer
 def test_ends_the_group_of_a_command_of_roots(connector: LocalConnector) -> None:
     mark = f"mark-{uuid.uuid4().hex}"
 

@@ -16,6 +16,7 @@ from kubexm.errors import InvalidGraph, InvalidPipeline, Problem
 from kubexm.plan import (
     ExecutionFragment,
     ExecutionGraph,
+    ExecutionNode,
     HookFragment,
     HostGroup,
     Pool,
@@ -27,7 +28,7 @@ from kubexm.plan import (
 )
 from kubexm.plan.scope import Moment
 from kubexm.sim.settings import WorldSettings
-from kubexm.spec import inventory, linking, problems, references
+from kubexm.spec import exposure, inventory, linking, problems, references
 from kubexm.spec.fields import Finding
 from kubexm.spec.files import ExternalFiles
 from kubexm.spec.inventory import InventoryHost
@@ -124,10 +125,12 @@ class _Planner:
     def planned(self) -> PlannedPipeline:
         body, name = self._body, self._pipeline.name
         root = _Place(("spec",), Settings().within(body))
-        whole = self._scope(name, body, root, self._modules)
+        whole = self._scope(name, body, root, self._modules) or ExecutionFragment()
         self._unplaced.extend(self._unknown_overrides())
         groups = tuple(self._groups())
-        graph = self._graph(name, whole or ExecutionFragment(), groups)
+        secret = self._steps.secret_values()
+        self._findings.extend(self._steps.exposed(secret))
+        graph = self._graph(name, self._kept_private(whole, secret), groups)
         found = [*self._unplaced, *self._placed([*self._findings, *self._steps.findings])]
         if graph is None or found:
             message = f"`{self._document.file}` can't be planned"
@@ -325,6 +328,26 @@ class _Planner:
                 self._findings.append(Finding(path, message, "lower it or add hosts"))
                 continue
             yield HostGroup(name, hosts, group.minimum)
+
+    def _kept_private(self, whole: ExecutionFragment, secret: frozenset[str]) -> ExecutionFragment:
+        """The same with every step that holds a secret value as such a step has to be.
+
+        Only now is it known which values are secret: who leaves one may stand after who is first
+        planned to take it.
+        """
+
+        def kept(node: ExecutionNode) -> ExecutionNode:
+            step = exposure.kept_private(node.step, secret)
+            self._origin[id(step)] = self._origin[id(node.step)]
+            return msgspec.structs.replace(node, step=step)
+
+        if not secret:
+            return whole
+        undone = (
+            msgspec.structs.replace(item, nodes=tuple(map(kept, item.nodes)))
+            for item in whole.compensations
+        )
+        return ExecutionFragment(tuple(map(kept, whole.nodes)), whole.joins, tuple(undone))
 
     def _graph(
         self, name: str, whole: ExecutionFragment, groups: tuple[HostGroup, ...]

@@ -146,6 +146,15 @@ Write where to find it: `env://NAME` for an environment variable of the machine 
 `file:///PATH` for a file there.
 `--allow-literal-secrets` switches the check off.
 
+A value with `secret: true` may stand where nobody else sees it, and is refused anywhere else:
+
+| step | parameters |
+|---|---|
+%s
+A file that holds one is treated as `secret`, and has the mode `0600` unless another is given; a
+file that is edited keeps the mode that it has.
+A `when` may ask for such a value, too.
+
 ## Files beside the pipeline
 
 Where a step takes a `source`, the path starts beside the pipeline file.
@@ -156,7 +165,17 @@ The file is read when planning; its content is part of the graph.
 def render_pipeline_reference() -> str:
     """The page about pipeline files."""
     sections = (_section(cls) for cls in MODELS)
-    return "\n".join([_NOTE, "", _OPENING, *sections, _SIMULATION, *_worlds(), _CLOSING])
+    closing = _CLOSING % "".join(_secret_places())
+    return "\n".join([_NOTE, "", _OPENING, *sections, _SIMULATION, *_worlds(), closing])
+
+
+def _secret_places() -> Iterator[str]:
+    """A row for each kind of step that takes secret values."""
+    for kind, cls in sorted(registry.kinds().items()):
+        known = parameters_of(kind).items()
+        names = [f"`{name}`" for name, item in known if item.field in cls.takes_secrets]
+        if names:
+            yield f"| [`{kind}`](steps.md#{kind}) | {', '.join(names)} |\n"
 
 
 def render_steps_reference() -> str:

@@ -10,7 +10,15 @@ from typing import Any
 import msgspec
 
 from kubexm.plan import Key, StepSpec
-from kubexm.spec import conditions, expressions, parameters, references, secrets, templating
+from kubexm.spec import (
+    conditions,
+    exposure,
+    expressions,
+    parameters,
+    references,
+    secrets,
+    templating,
+)
 from kubexm.spec.expressions import BadExpression, Expression
 from kubexm.spec.fields import Finding, shown
 from kubexm.spec.files import SOURCE, BadFile, ExternalFiles
@@ -185,6 +193,19 @@ class StepPlanner:
             if not wrong:
                 self._fine.add((step, group))
         self.findings.extend(found.findings(len(hosts), everywhere=everywhere))
+
+    def secret_values(self) -> frozenset[str]:
+        """The values that the steps planned so far leave as secrets."""
+        return exposure.secret_values(step.spec for step in self._all())
+
+    def exposed(self, secret: frozenset[str]) -> Iterator[Finding]:
+        """Where the steps planned so far let one of these values be seen."""
+        for step in self._all():
+            found = exposure.exposed(step.spec, secret)
+            yield from (finding.under(*step.path, step.spec.kind) for finding in found)
+
+    def _all(self) -> Iterator[PlannedStep]:
+        return (step for entries in self._planned.values() for step in entries)
 
     def _alike(self, step: PlannedStep, hosts: Sequence[str]) -> dict[int, list[str]]:
         """The hosts in groups for which the check comes to the same."""

@@ -68,6 +68,7 @@ class Command(Step):
     """A cancel, or a later run that takes over, waits for the command instead of ending it."""
 
     declares_intent = True
+    takes_secrets = ("env", "stdin")
 
     def __post_init__(self) -> None:
         require_argv(argv=self.argv)

@@ -72,6 +72,8 @@ class Step:
     """When `run` failed, call `rollback` at once."""
     declares_intent = False
     """Its start is durable before `run`: it keeps a ledger, or its precheck can't be relied on."""
+    takes_secrets: ClassVar[tuple[str, ...]] = ()
+    """Fields that may hold a value that is a secret; out of any other somebody would see it."""
 
     def spec(self) -> StepSpec:
         """This step as data: only what differs from the defaults."""
@@ -129,6 +131,11 @@ class Step:
     @classmethod
     def looked_at(cls, params: Values) -> Values:
         """Of stored parameters those that the precheck goes by; the rest matters only to `run`."""
+        return params
+
+    @classmethod
+    def with_secret(cls, params: Values) -> Values:
+        """Stored parameters as they have to be once one of them holds a secret."""
         return params
 
     def needs(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from kubexm.errors import StepFailed
 from kubexm.runner import files, priors, text
 from kubexm.runner.host import Command, Completed, Host
 from kubexm.runtime.contexts import StepContext
-from kubexm.step.contract import Step, Verdict
+from kubexm.step.contract import Step, Values, Verdict
 from kubexm.step.parameters import PRIVATE_MODE, mode_bits, require_absolute
 from kubexm.step.registry import step
 
@@ -23,7 +23,8 @@ class Edit(Step):
     path: str
     """Where the file is: an absolute path; a missing file is made."""
     secret: bool
-    """Never show what differs in the content; a file that is made for it has the mode `0600`."""
+    """Never show what differs in the content; always so if a secret value is in it, and a file that
+    is made for it has the mode `0600`."""
     sudo: bool | None
     """Run as root through sudo; by default as `sudo` of the host says."""
 
@@ -48,6 +49,10 @@ class Edit(Step):
     def undone(self, now: str, prior: Mapping[str, Any]) -> str:
         """The text without the edit, and with what it took out."""
         raise NotImplementedError
+
+    @classmethod
+    def with_secret(cls, params: Values) -> Values:
+        return {**params, "secret": True}
 
     def writes(self) -> tuple[str, ...]:
         return (self.path,)
@@ -146,6 +151,8 @@ class ManagedBlock(Edit):
     secret: bool = False
     sudo: bool | None = None
 
+    takes_secrets = ("content",)
+
     def __post_init__(self) -> None:
         require_absolute(path=self.path)
         if not self.marker.strip() or "\n" in self.marker + self.comment:
@@ -195,6 +202,8 @@ class LineInFile(Edit):
     """Remove the line and all that match, in place of adding it."""
     secret: bool = False
     sudo: bool | None = None
+
+    takes_secrets = ("line",)
 
     def __post_init__(self) -> None:
         require_absolute(path=self.path)

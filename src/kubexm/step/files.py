@@ -13,8 +13,9 @@ from kubexm.errors import StepFailed
 from kubexm.runner import files, priors, text
 from kubexm.runner.host import Command, Completed, FileStat, Host
 from kubexm.runtime.contexts import StepContext
-from kubexm.step.contract import Step, Verdict
+from kubexm.step.contract import Step, Values, Verdict
 from kubexm.step.parameters import (
+    PRIVATE_MODE,
     Mode,
     mode_bits,
     require_absolute,
@@ -48,17 +49,19 @@ class FilePresent(Step):
     content_base64: str | None = None
     """The same in base64, for what is no text."""
     mode: Mode = None
-    """Octal digits in quotes, such as `"0644"`; left alone unless given, `0644` for a new file."""
+    """Octal digits in quotes, such as `"0644"`; left alone unless given, `0644` for a new file;
+    `0600` if a secret value is in it."""
     owner: str | None = None
     """The user it belongs to, by name or number; left alone unless given."""
     group: str | None = None
     """Its group, by name or number; left alone unless given."""
     secret: bool = False
-    """Never show what differs in the content."""
+    """Never show what differs in the content; always so if a secret value is in it."""
     sudo: bool | None = None
     """Run as root through sudo; by default as `sudo` of the host says."""
 
     declares_intent = True
+    takes_secrets = ("content", "content_base64")
 
     def __post_init__(self) -> None:
         require_absolute(path=self.path)
@@ -69,6 +72,10 @@ class FilePresent(Step):
 
     def summary(self) -> str:
         return f"file {self.path}"
+
+    @classmethod
+    def with_secret(cls, params: Values) -> Values:
+        return _private(params)
 
     def writes(self) -> tuple[str, ...]:
         return (self.path,)
@@ -160,17 +167,19 @@ class Rendered(Step):
     data: dict[str, Any] = field(default_factory=dict)
     """What the template may use, by name; one that it uses and is not given is an error."""
     mode: Mode = None
-    """Octal digits in quotes, such as `"0644"`; left alone unless given, `0644` for a new file."""
+    """Octal digits in quotes, such as `"0644"`; left alone unless given, `0644` for a new file;
+    `0600` if a secret value is in it."""
     owner: str | None = None
     """The user it belongs to, by name or number; left alone unless given."""
     group: str | None = None
     """Its group, by name or number; left alone unless given."""
     secret: bool = False
-    """Never show what differs in the content."""
+    """Never show what differs in the content; always so if a secret value is in it."""
     sudo: bool | None = None
     """Run as root through sudo; by default as `sudo` of the host says."""
 
     declares_intent = True
+    takes_secrets = ("data", "text")
 
     def __post_init__(self) -> None:
         require_absolute(path=self.path)
@@ -179,6 +188,10 @@ class Rendered(Step):
 
     def summary(self) -> str:
         return f"file {self.path} from {self.template or 'a template'}"
+
+    @classmethod
+    def with_secret(cls, params: Values) -> Values:
+        return _private(params)
 
     def writes(self) -> tuple[str, ...]:
         return (self.path,)
@@ -346,6 +359,11 @@ class Directory(Step):
         if made:
             return {"kind": "absent", "made": made}
         return await priors.capture(ctx.host, self.path, sudo=self.sudo)
+
+
+def _private(params: Values) -> Values:
+    """A file with a secret in it: for its owner alone unless a mode is given, and never shown."""
+    return {**params, "secret": True, "mode": params.get("mode") or PRIVATE_MODE}
 
 
 def differences(

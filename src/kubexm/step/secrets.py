@@ -14,6 +14,7 @@ from kubexm.runtime.contexts import StepContext
 from kubexm.step.contract import Step, Verdict
 from kubexm.step.files import FilePresent, Rendered
 from kubexm.step.parameters import (
+    PRIVATE_MODE,
     Mode,
     require_absolute,
     require_mode,
@@ -37,7 +38,7 @@ class SecretFile(Step):
     """Where the file is: an absolute path."""
     content: str
     """The reference: `env://NAME` or `file:///PATH`."""
-    mode: Mode = "0600"
+    mode: Mode = PRIVATE_MODE
     """Octal digits in quotes, such as `"0640"`."""
     owner: str | None = None
     """The user it belongs to, by name or number; left alone unless given."""
@@ -104,7 +105,7 @@ class RenderedSecret(Step):
     """The template itself, in Jinja; give this or `template`."""
     data: dict[str, Any] = field(default_factory=dict)
     """What the template may use, by name; one that it uses and is not given is an error."""
-    mode: Mode = "0600"
+    mode: Mode = PRIVATE_MODE
     """Octal digits in quotes, such as `"0640"`."""
     owner: str | None = None
     """The user it belongs to, by name or number; left alone unless given."""
@@ -114,6 +115,7 @@ class RenderedSecret(Step):
     """Run as root through sudo; by default as `sudo` of the host says."""
 
     declares_intent = True
+    takes_secrets = ("data", "text")
 
     def __post_init__(self) -> None:
         require_absolute(path=self.path)

@@ -43,6 +43,8 @@ class Output(Step):
     env: dict[str, str] = field(default_factory=dict)
     """Environment variables of the command."""
 
+    takes_secrets = ("env",)
+
     def __post_init__(self) -> None:
         require_argv(argv=self.argv)
         if not self.key.isidentifier():
