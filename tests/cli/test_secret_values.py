@@ -107,23 +107,46 @@ def test_what_gave_way_to_it_comes_back_when_the_run_goes_back(
     assert OLD.encode() not in records(home)
 
 
-def test_it_arrives_on_simulated_hosts(kubexm: Kubexm, pipeline: Write, home: Path) -> None:
-    scripts = (
-        "  simulate:\n    scripts:\n"
-        f"      - {{argv: [pwgen], stdout: '{NEW}'}}\n"
-        f"      - {{argv: [login], stdout: 'hello {NEW}'}}\n"
-    )
+@pytest.mark.parametrize(
+    "step",
+    [
+        "noop: {}, when: values.pw > 3",
+        "noop: {}, when: values.pw",
+        "noop: {}, when: values.pw.part == 1",
+        "noop: {}, when: not values.all",
+        'command: {argv: ["true"], env: "${values.pw}"}',
+        'command: {argv: ["true"], stdin: "${values.pw.part}"}',
+        'template: {path: /tmp/x, text: x, data: "${values.pw}"}',
+    ],
+)
+def test_no_part_of_a_long_one_is_told_where_it_does_not_fit(
+    kubexm: Kubexm, pipeline: Write, tmp_path: Path, step: str
+) -> None:
+    (tmp_path / "pw").write_text(f"{NEW}-" * 5)
+    lines = LEAVE.replace("pw, value: {key: pw", "all, value: {key: all, parse: lines")
+    steps = f"{LEAVE}{lines}- {{name: s, {step}}}"
+    file = pipeline(steps.replace("DIR", str(tmp_path)), more=HERE)
+
+    answer = kubexm("run", "-f", file, "-o", "json")
+
+    assert answer.code == 1
+    assert NEW not in answer.out + answer.err
+
+
+def test_it_arrives_on_simulated_hosts(kubexm: Kubexm, pipeline: Write) -> None:
+    scripts = f"  simulate:\n    scripts: [{{argv: [pwgen], stdout: '{NEW}'}}]\n"
     steps = """
     - {name: pw, mint: {key: pw, argv: [pwgen], secret: true, scope: host}}
-    - {name: login, command: {argv: [login], stdin: "${values.pw}", env: {PW: "${values.pw}"}}}
+    - {name: cat, command: {argv: [cat], stdin: "it is ${values.pw}", env: {PW: "${values.pw}"}}}
     - {name: file, file: {path: /etc/pw, content: "${values.pw}"}}
+    - {name: arrived, assert: {argv: [grep, -q, "^correct-horse", /etc/pw]}}
     """
     file = pipeline(steps, more=scripts)
 
     answer = kubexm("run", "-f", file, "--simulate", "-o", "json")
 
     assert answer.code == 0
-    assert "hello ***" in answer.out
+    assert "it is ***" in answer.out
     assert NEW not in answer.out + answer.err
 
 

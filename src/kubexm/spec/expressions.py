@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from kubexm.common.nearest import did_you_mean
-from kubexm.spec.references import BadReference, Reference, look_up, part, written
+from kubexm.spec.references import BadReference, Reference, look_up, part, told
 
 MAX_TEXT = 10_000
 MAX_NODES = 500
@@ -217,7 +217,7 @@ class _Compiler:
             values = [part(scope) for part in parts]
             for value in values:
                 if not isinstance(value, str):
-                    raise BadExpression(f"`{name}` wants text, found {written(value)[:40]}")
+                    raise BadExpression(f"`{name}` wants text, found {told(value)}")
             return _METHODS[name](*values)
 
         return evaluate
@@ -328,7 +328,7 @@ def _truth(value: Any, text: str) -> bool:
     if isinstance(value, bool):
         return value
     raise BadExpression(
-        f"`{text}` is {written(value)[:40]}, neither true nor false", "compare it with something"
+        f"`{text}` is {told(value)}, neither true nor false", "compare it with something"
     )
 
 
@@ -337,18 +337,18 @@ def _compared(left: Any, right: Any, sign: str, test: Callable[[Any, Any], bool]
         return test(left, right)
     except TypeError as error:
         raise BadExpression(
-            f"can't say whether {written(left)[:40]} {sign} {written(right)[:40]}",
+            f"can't say whether {told(left)} {sign} {told(right)}",
             "compare values of one kind",
         ) from error
 
 
 def _negative(value: Any, text: str) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise BadExpression(f"`{text}` is {written(value)[:40]}, not a number")
+        raise BadExpression(f"`{text}` is {told(value)}, not a number")
     return -value
 
 
 def _length(value: Any, text: str) -> int:
     if isinstance(value, str | list | tuple | Mapping):
         return len(value)
-    raise BadExpression(f"`{text}` is {written(value)[:40]}, which has no length")
+    raise BadExpression(f"`{text}` is {told(value)}, which has no length")

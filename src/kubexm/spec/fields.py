@@ -138,7 +138,8 @@ def shown(value: Any) -> str:
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
     if isinstance(value, str):
-        return f"the text `{value if len(value) <= 40 else value[:40] + '…'}`"
+        # In full or not at all: it may be the value of a secret, of which a piece is not hidden.
+        return f"the text `{value}`" if len(value) <= 40 else f"a text of {len(value)} characters"
     if isinstance(value, int | float):
         return f"the number {value}"
     return "a list" if isinstance(value, list | tuple) else "a mapping"

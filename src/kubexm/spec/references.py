@@ -19,6 +19,7 @@ from kubexm.spec.source import DataPath
 
 ROOTS = ("vars", "facts", "values", "host", "item")
 MAX_TEXT = 16 * 1024 * 1024
+LONGEST_TOLD = 40
 
 _TOKEN = re.compile(r"\$\$\{|\$\{([^{}]*)\}|\$\{")
 _WHOLE = re.compile(r"\$\{[^{}]*\}")
@@ -235,6 +236,14 @@ def written(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+def told(value: Any) -> str:
+    """A value in a message: in full or not at all, since a piece of a secret is not hidden."""
+    if isinstance(value, Mapping | list | tuple):
+        return "a mapping" if isinstance(value, Mapping) else "a list"
+    text = written(value)
+    return text if len(text) <= LONGEST_TOLD else f"a text of {len(text)} characters"
+
+
 def look_up(reference: Reference, root: Any) -> Any:
     """What a reference names in the data of its root; `BadReference` if nothing."""
     here = root
@@ -271,4 +280,4 @@ def _missing(reference: Reference, depth: int, data: Any) -> BadReference:
         )
     if isinstance(data, list | tuple):
         return BadReference(f"`{above}` has {len(data)} entries and no `{name}`")
-    return BadReference(f"`{above}` is {written(data)[:40]}, which has no parts")
+    return BadReference(f"`{above}` is {told(data)}, which has no parts")
