@@ -82,3 +82,25 @@ def test_after_a_failure_other_answers_are_possible(
     assert "re[t]ry [s]kip [f]ail [a]bort [p]rint commands > " in answer.err
     assert "`c` is no answer here, want one of t, s, f, a, p" in answer.err
     assert answer.code == 1
+
+
+def test_a_dry_run_that_was_aborted_does_not_say_that_there_is_nothing_to_do(
+    kubexm: Kubexm, pipeline: Write, type_in: Type
+) -> None:
+    type_in("a\n")
+
+    answer = kubexm("run", "-f", pipeline(TWO, hosts=ONE_HOST), "--simulate", "--debug", "--check")
+
+    assert answer.code == 3
+    assert "nothing to do" not in answer.out
+    assert "2 not looked at\ncancelled, aborted in the debugger: nothing is known" in answer.out
+
+
+def test_a_dry_run_that_was_aborted_tells_what_it_had_seen_by_then(
+    kubexm: Kubexm, pipeline: Write, type_in: Type
+) -> None:
+    type_in("r\na\n")
+
+    answer = kubexm("run", "-f", pipeline(TWO, hosts=ONE_HOST), "--simulate", "--debug", "--check")
+
+    assert "1 to change · 1 not looked at" in answer.out

@@ -9,7 +9,9 @@ from kubexm.plan.result import GraphExecutionResult, HostResult
 def foretold(result: GraphExecutionResult) -> str:
     """The tree of what would be done, then one line of counts."""
     lines = [*tree(result, _told), "", counted(result)]
-    if result.status == "Success" and result.message:
+    if result.status == "Cancelled":
+        lines.append(f"cancelled, {result.message}: nothing is known of what was not looked at")
+    elif result.status == "Success" and result.message:
         lines.append(result.message)
     return "\n".join(lines)
 
@@ -37,6 +39,7 @@ def counted(result: GraphExecutionResult) -> str:
         (sum(host.sign == "?" for host in hosts), "known only when reached"),
         (sum(host.status == "Failed" for host in hosts), "failed"),
         (sum(host.status == "Skipped" and not host.satisfied for host in hosts), "held back"),
+        (sum(host.status == "Cancelled" for host in hosts), "not looked at"),
     ]
     told = [f"{count:,} {word}" for count, word in parts if count]
     return " · ".join(told) or "nothing to do"
