@@ -142,3 +142,30 @@ def test_a_host_that_can_be_reached_is_not_called_lost(failure: Any, word: str) 
     cause = Cause("fleet/m0/n", "h1", "no", failure)
 
     assert line_of(events.HostQuarantined(at=1.0, host="h1", cause=cause)) == f"{word} h1: no"
+
+
+def test_the_live_view_counts_what_a_rollback_undoes_and_leaves_by_unit() -> None:
+    tally = under_way(3, modules=1)
+    for host in ("host00000", "host00001"):
+        tally.take(finished(host, status="Success", changed=True))
+    tally.take(finished("host00002", status="Failed", message="boom"))
+    cause = Cause("fleet/m0/n", "host00002", "boom")
+    tally.take(events.TurnedBack(at=13.0, cause=cause, undo=("@undo/fleet/m0/n",)))
+    undone = HostResult("host00000", "Success", changed=True)
+    kept = HostResult("host00001", "Skipped", skipped=True)
+    for result in (undone, kept):
+        host = result.host_name
+        tally.take(events.UnitFinished(at=14.0, node="@undo/fleet/m0/n", host=host, result=result))
+
+    text = drawn(tally, height=24)
+
+    assert list(tally.sections) == ["m0", "undo"]
+    assert "2/2 1 undone  1 left" in text
+
+
+def test_a_rollback_does_not_promise_to_undo_what_has_no_undo() -> None:
+    turned = events.TurnedBack(at=1.0, cause=Cause("n", "h", "boom"), undo=("@undo/n", "@undo/m"))
+
+    line = line_of(turned)
+
+    assert line == "rolling back 2 nodes, as far as there is an undo, because of n on h: boom"

@@ -30,7 +30,8 @@ def _write(event: AnyEvent) -> None:
         case events.UnitFinished(replayed=False):
             _finished(event)
         case events.HostQuarantined():
-            logger.get(hostname=event.host).warning("host lost", cause=str(event.cause))
+            word = "lost" if event.cause.failure == "unreachable" else "quarantined"
+            logger.get(hostname=event.host).warning(f"host {word}", cause=str(event.cause))
         case events.TurnedBack():
             logger.get().warning("run turned back", cause=str(event.cause))
         case events.LogLine():

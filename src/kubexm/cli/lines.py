@@ -30,7 +30,8 @@ def line_of(event: AnyEvent) -> str | None:
         case events.UnitFinished(replayed=False):
             return _finished(event.node, event.host, event.result)
         case events.TurnedBack():
-            return f"rolling back {counted(len(event.undo), 'node')} because of {event.cause}"
+            nodes = counted(len(event.undo), "node")
+            return f"rolling back {nodes}, as far as there is an undo, because of {event.cause}"
         case _:
             return _trouble(event)
 

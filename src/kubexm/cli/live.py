@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from kubexm.cli.tally import Running, Section, Tally
+from kubexm.cli.tally import UNDOING, Running, Section, Tally
 from kubexm.common.counting import counted
 from kubexm.engine.bus import Subscription
 from kubexm.plan.graph import ExecutionGraph
@@ -63,7 +63,7 @@ def _headline(tally: Tally, now: float) -> Text:
     if left is not None and left >= 1:
         text.append(f" · about {duration(left)} to go", style="dim")
     if tally.quarantined:
-        text.append(f" · {counted(len(tally.quarantined), 'host')} lost", style="red")
+        text.append(f" · without {counted(len(tally.quarantined), 'host')}", style="red")
     if tally.turned:
         text.append(" · rolling back", style="yellow")
     return text
@@ -96,8 +96,10 @@ def _section_row(section: Section) -> tuple[Text, Text, Text, Text]:
 
 def _marks(section: Section) -> Text:
     text = Text()
+    undoing = section.name == UNDOING
     for count, word, style in (
-        (section.changed, "changed", "yellow"),
+        (section.changed, "undone" if undoing else "changed", "yellow"),
+        (section.satisfied if undoing else 0, "left", "magenta"),
         (section.failed, "failed", "red"),
         (section.held_back, "held back", "magenta"),
     ):

@@ -5,10 +5,12 @@ It is fed with events and costs the same however many hosts there are.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kubexm.cli.estimate import Estimate
+from kubexm.engine.undo import UNDO, is_undo
 from kubexm.plan import events
 from kubexm.plan.events import AnyEvent
 from kubexm.plan.graph import ExecutionGraph
@@ -16,6 +18,8 @@ from kubexm.plan.node import ExecutionNode
 from kubexm.plan.result import Cause, HostResult
 
 KEPT_FAILURES = 1000
+UNDOING = "undo"
+"""The section of all that a rollback does."""
 
 
 @dataclass(slots=True)
@@ -69,16 +73,22 @@ class Tally:
     estimate: Estimate = field(default_factory=Estimate)
     started: float = 0.0
     turned: str = ""
+    _changed: Counter[str] = field(default_factory=Counter)
+    """By node the units that have changed something: so many are to be undone."""
+    _compensating: dict[str, int] = field(default_factory=dict)
+    """The same for nodes that undo a whole scope."""
 
     @classmethod
     def of(cls, graph: ExecutionGraph) -> Tally:
         tally = cls(graph.name)
         tally._grow(graph)
+        undoing = (node for item in graph.compensations for node in item.nodes)
+        tally._compensating = {node.id: _units(node) for node in undoing}
         return tally
 
     def section(self, node: str) -> Section:
         parts = node.split("/", 2)
-        name = parts[1] if len(parts) > 2 else parts[0]
+        name = UNDOING if is_undo(node) else parts[1] if len(parts) > 2 else parts[0]
         if name not in self.sections:
             self.sections[name] = Section(name)
         return self.sections[name]
@@ -131,21 +141,28 @@ class Tally:
         result = event.result
         self.estimate.end(event.node, replayed=event.replayed)
         self.section(event.node).count(result)
+        self._changed[event.node] += result.changed
         if result.status == "Failed" and not event.replayed and len(self.failures) < KEPT_FAILURES:
             failure = result.failure or "failed"
             self.failures.append(Cause(event.node, event.host, result.message, failure))
 
     def _grow(self, nodes: Iterable[ExecutionNode]) -> None:
         for node in nodes:
-            units = 1 if node.one_of else len(node.hosts)
-            self.section(node.id).units += units
-            self.estimate.add(node.id, units)
+            self.section(node.id).units += _units(node)
+            self.estimate.add(node.id, _units(node))
 
     def _turn(self, event: events.TurnedBack) -> None:
         self.turned = str(event.cause)
-        self.sections["undo"] = Section("undo", units=len(event.undo))
-        for node in event.undo:
-            self.estimate.add(node, 1)
+        section = self.sections[UNDOING] = Section(UNDOING)
+        for id in event.undo:
+            path = id.removeprefix(f"{UNDO}/")
+            units = self._compensating.get(path, self._changed[path])
+            section.units += units
+            self.estimate.add(id, units)
+
+
+def _units(node: ExecutionNode) -> int:
+    return 1 if node.one_of else len(node.hosts)
 
 
 def _share(event: events.Progress) -> str:
