@@ -132,3 +132,27 @@ def test_a_graph_is_a_document_in_yaml_as_well(kubexm: Kubexm, pipeline: Write) 
     answers = {style: kubexm("graph", "-f", file, "-o", style).out for style in ("yaml", "json")}
 
     assert yaml.safe_load(answers["yaml"]) == json.loads(answers["json"])
+
+
+@pytest.mark.parametrize("command", [("plan",), ("graph",), ("run", "--simulate", "--check")])
+@pytest.mark.parametrize("style", ["json", "yaml"])
+def test_a_host_on_which_nothing_is_selected_is_told_beside_the_document(
+    kubexm: Kubexm, pipeline: Write, command: tuple[str, ...], style: str
+) -> None:
+    file = pipeline("- {name: web, runOnRoles: [web], directory: {path: /srv/web}}")
+
+    answer = kubexm(*command, "-f", file, "--hosts", "n1", "--hosts", "n2", "-o", style)
+
+    assert answer.code == 0
+    assert "warning: `--hosts n2` has no effect: nothing that is selected runs there" in answer.err
+    assert yaml.safe_load(answer.out)
+
+
+def test_a_selection_that_leaves_nothing_is_refused(kubexm: Kubexm, pipeline: Write) -> None:
+    file = pipeline("- {name: web, runOnRoles: [web], directory: {path: /srv/web}}")
+
+    answer = kubexm("plan", "-f", file, "--hosts", "n2")
+
+    assert answer.code == 2
+    assert "the selection leaves nothing to run" in answer.err
+    assert "hint: select more" in answer.err

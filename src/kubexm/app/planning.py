@@ -9,7 +9,7 @@ from typing import Any
 from kubexm.app.params import PipelineParams, PlanParams
 from kubexm.errors import InvalidInput, Problem
 from kubexm.plan.graph import ExecutionGraph
-from kubexm.plan.select import Selection, select
+from kubexm.plan.select import Selection, in_vain, select
 from kubexm.sim.settings import WorldSettings
 from kubexm.spec import literals, planner
 from kubexm.spec.inventory import InventoryHost
@@ -37,13 +37,15 @@ class Planned:
 def plan(params: PlanParams) -> Planned:
     """The graph of a pipeline, or of the selected part of it."""
     whole = _whole(params.pipeline)
+    graph = select(whole.graph, params.selection)
     selected = params.selection != Selection()
+    vain = in_vain(whole.graph, params.selection, graph) if selected else ()
     return Planned(
-        graph=select(whole.graph, params.selection) if selected else whole.graph,
+        graph=graph,
         hosts=whole.hosts,
         world=whole.world,
         selected=selected,
-        warnings=whole.warnings,
+        warnings=(*whole.warnings, *vain),
         notices=whole.notices,
         places=whole.places,
     )

@@ -91,7 +91,7 @@ def plan(
     """Show what would run where; no connection is made."""
     from kubexm.app import planning
     from kubexm.app.params import PipelineParams, PlanParams
-    from kubexm.cli import plans
+    from kubexm.cli import messages, plans
 
     selection = Selection(only=only, from_=from_, skip=skip, hosts=hosts)
     planned = planning.plan(
@@ -100,6 +100,7 @@ def plan(
     if output == "text":
         say(plans.overview(planned))
     else:
+        messages.warn(planned.warnings)
         document(plans.as_data(planned), output)
     return 0
 

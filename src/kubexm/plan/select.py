@@ -48,15 +48,55 @@ def select(graph: ExecutionGraph, selection: Selection) -> ExecutionGraph:
         return graph
     names = _Names(graph)
     names.check(selection)
-    hosts = names.hosts(selection.hosts) if selection.hosts else frozenset(graph.hosts)
-    chosen = _chosen(graph, names, selection)
-    kept = _on(hosts, (node for node in graph if node.id in chosen))
-    kept = _without_stray_hooks(graph, kept)
+    kept = _wanted(graph, names, selection)
     if not kept:
         raise UnknownPath(
-            "the selection leaves nothing to run", hint="select more, or leave less out"
+            "the selection leaves nothing to run: all its parts together name no step on any host",
+            hint="select more, or leave less out; `kubexm plan -f FILE` shows what runs where",
         )
+    hosts = _hosts(graph, names, selection)
     return _restricted(graph, _with_providers(graph.nodes, kept), hosts)
+
+
+def _wanted(graph: ExecutionGraph, names: _Names, selection: Selection) -> Kept:
+    """What is selected by itself, and not because something else needs it."""
+    chosen = _chosen(graph, names, selection)
+    hosts = _hosts(graph, names, selection)
+    kept = _on(hosts, (node for node in graph if node.id in chosen))
+    return _without_stray_hooks(graph, kept)
+
+
+def _hosts(graph: ExecutionGraph, names: _Names, selection: Selection) -> frozenset[str]:
+    return names.hosts(selection.hosts) if selection.hosts else frozenset(graph.hosts)
+
+
+def in_vain(
+    graph: ExecutionGraph, selection: Selection, selected: ExecutionGraph
+) -> Iterator[Problem]:
+    """What was asked for and had no effect, because of the rest of the selection."""
+    names = _Names(graph)
+    hosts = {host for node in selected for host in node.hosts}
+    for pattern in dict.fromkeys(selection.hosts):
+        if hosts.isdisjoint(names.hosts([pattern])):
+            yield _vain("--hosts", pattern, "nothing that is selected runs there")
+    for pattern in dict.fromkeys(selection.only):
+        if selected.nodes.keys().isdisjoint(names.matching([pattern])):
+            yield _vain("--only", pattern, "the rest of the selection leaves nothing of it")
+    for pattern in dict.fromkeys(selection.from_):
+        below = _downstream(graph, names.matching([pattern]))
+        if selected.nodes.keys().isdisjoint(below):
+            yield _vain("--from", pattern, "the rest of the selection leaves nothing of it")
+    wanted = _wanted(graph, names, replace(selection, skip=()))
+    for pattern in dict.fromkeys(selection.skip):
+        if wanted.keys().isdisjoint(names.matching([pattern])):
+            yield _vain("--skip", pattern, "nothing of it is selected anyway")
+
+
+def _vain(flag: str, pattern: str, reason: str) -> Problem:
+    return Problem(
+        f"`{flag} {pattern}` has no effect: {reason}",
+        hint=f"leave `{flag} {pattern}` out, or select more",
+    )
 
 
 def named(graph: ExecutionGraph, paths: tuple[str, ...]) -> tuple[str, ...]:
