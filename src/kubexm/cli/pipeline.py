@@ -31,13 +31,22 @@ def run(
     ] = False,
     break_at: Annotated[
         tuple[str, ...],
-        Parameter(name="--break", negative=(), help="With --debug: stop only at this path."),
+        Parameter(
+            name="--break",
+            negative=(),
+            metavar=flags.PATH_OR_TAG,
+            help="With --debug: ask only at this path or tag, and after a failure. Repeatable.",
+        ),
     ] = (),
     simulate: Annotated[
         bool, Parameter(negative=(), help="On simulated hosts; no real host is touched.")
     ] = False,
     world: Annotated[
-        Path | None, Parameter(help="With --simulate: where the simulated hosts lie.")
+        Path | None,
+        Parameter(
+            help="With --simulate: the directory of the simulated hosts, made if it is not there;"
+            " by default each pipeline has its own."
+        ),
     ] = None,
     only: Only = (),
     from_: From = (),
@@ -45,7 +54,11 @@ def run(
     hosts: Hosts = (),
     parallelism: Annotated[
         int | None,
-        Parameter(validator=Number(gte=1), help="At most so many units at once; 512 by default."),
+        Parameter(
+            validator=Number(gte=1),
+            metavar="NUMBER",
+            help="At most so many units at once; 512 by default.",
+        ),
     ] = None,
     on_failure: OnFailureFlag = None,
     require_all_hosts: Annotated[

@@ -53,7 +53,7 @@ A dry run marks each unit:
 | `=` | satisfied, or only looks, waits or asks: nothing would change |
 | `?` | known only when it is reached |
 | `✗` | failed |
-| `·` | held back by the failure of another |
+| `·` | held back by the failure of another, or not looked at because the run was stopped |
 
 `task show` marks each unit of a run:
 
@@ -157,9 +157,11 @@ def _value(argument: Argument) -> str:
     """What is written behind an option."""
     if choices := argument.get_choices():
         return " or ".join(f"`{choice}`" for choice in choices)
+    if named := argument.parameter.metavar:
+        return named.replace("|", " or ")  # a bar would end the cell
     kinds: dict[Any, str] = {str: "TEXT", int: "NUMBER", Path: "PATH"}
-    named = (argument.hint, *get_args(argument.hint))
-    return next((kinds[kind] for kind in named if kind in kinds), "")
+    hints = (argument.hint, *get_args(argument.hint))
+    return next((kinds[kind] for kind in hints if kind in kinds), "")
 
 
 def _default(argument: Argument) -> str:

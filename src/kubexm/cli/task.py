@@ -16,7 +16,7 @@ from kubexm.app import tasks
 from kubexm.app.params import LogParams, PipelineParams, ResumeParams, RetryParams
 from kubexm.app.tasks import TaskLine
 from kubexm.cli import endings
-from kubexm.cli.flags import Force, LiteralSecrets, Logged, Output, Set, Task
+from kubexm.cli.flags import PATH_OR_TAG, Force, LiteralSecrets, Logged, Output, Set, Task
 from kubexm.cli.messages import notice
 from kubexm.cli.output import document, say, table
 from kubexm.common.paths import Home
@@ -27,7 +27,9 @@ from kubexm.store import Run, StoredLine
 
 def list_(
     *,
-    limit: Annotated[int, Parameter(validator=Number(gte=1), help="At most so many.")] = 20,
+    limit: Annotated[
+        int, Parameter(validator=Number(gte=1), metavar="NUMBER", help="At most so many runs.")
+    ] = 20,
     output: Output = "text",
 ) -> int:
     """The latest runs, newest first."""
@@ -82,8 +84,12 @@ def logs_(
     task: Task,
     /,
     *,
-    node: Annotated[str | None, Parameter(help="Only of this path or tag.")] = None,
-    host: Annotated[str | None, Parameter(help="Only of this host.")] = None,
+    node: Annotated[
+        str | None, Parameter(metavar=PATH_OR_TAG, help="Only what was said at this path or tag.")
+    ] = None,
+    host: Annotated[
+        str | None, Parameter(metavar="HOST", help="Only what was said on this host.")
+    ] = None,
     follow: Annotated[
         bool, Parameter(name=["--follow", "-F"], negative=(), help="Go on until the run has ended.")
     ] = False,
