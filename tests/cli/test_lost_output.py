@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import IO
 
 import pytest
+import yaml
 
 from kubexm.app import tasks
+from kubexm.cli.main import guarded
 from kubexm.common.paths import Home
 
 Write = Callable[..., Path]
@@ -84,18 +86,46 @@ def test_a_process_without_standard_streams_does_its_work(pipeline: Write) -> No
 def test_an_error_is_a_document_too_where_documents_are_asked_for(
     home: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    from kubexm.cli.main import guarded
-
     unknown = guarded(["task", "show", "20260101-000000-abcd", "-o", "json"])
     told = json.loads(capsys.readouterr().out)["error"]
     usage = guarded(["task", "show", "--nope", "--output=json"])
     wrong = json.loads(capsys.readouterr().out)["error"]
     guarded(["plan", "-f", str(tmp_path / "nope.yaml"), "-o", "yaml"])
-    yaml = capsys.readouterr().out
+    written = capsys.readouterr().out
     guarded(["task", "show", "20260101-000000-abcd"])
     text = capsys.readouterr().out
 
     assert (unknown, told["code"], told["exitCode"]) == (2, "unknown-task", 2)
     assert (usage, wrong["code"]) == (2, "usage")
-    assert yaml.startswith("error:\n  code: invalid-pipeline\n")
+    assert written.startswith("error:\n  code: invalid-pipeline\n")
     assert text == ""
+
+
+def test_a_stream_that_lacks_our_signs_gets_letters_in_their_place(pipeline: Write) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    file = pipeline("- {name: greet, command: {argv: [echo, grüße]}}")
+
+    def told(*arguments: str) -> str:
+        call = [sys.executable, "-m", "kubexm", *arguments, "-f", str(file)]
+        done = subprocess.run(call, env=environment, capture_output=True, check=False)
+        assert b"Traceback" not in done.stderr
+        return done.stdout.decode("ascii")
+
+    assert "1 node | 2 units | 2 hosts" in told("plan")
+    assert r"gr\xfc\xdfe" in told("plan")
+    for style, read in (("json", json.loads), ("yaml", yaml.safe_load)):
+        for command in ("plan", "graph"):
+            assert "grüße" in str(read(told(command, "-o", style)))
+
+
+def test_a_user_without_a_home_is_told_what_to_set(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for variable in ("HOME", "KUBEXM_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)  # as for an unknown user
+
+    code = guarded(["task", "list"])
+
+    assert code == 2
+    assert "set KUBEXM_HOME to a directory" in capsys.readouterr().err

@@ -9,8 +9,9 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from pathlib import Path
 from types import FrameType
+
+from kubexm.cli import streams
 
 CANCELLED = 3
 KILLED = 130
@@ -18,7 +19,7 @@ KILLED = 130
 
 def main() -> None:
     """Run the command line of this process."""
-    _open_what_is_closed()
+    streams.prepare()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, leave)
     sys.exit(guarded(sys.argv[1:]))
@@ -48,10 +49,3 @@ def leave(_number: int, _frame: FrameType | None) -> None:
     with suppress(OSError):
         os.write(2, b"cancelled; nothing was changed\n")
     os._exit(CANCELLED)
-
-
-def _open_what_is_closed() -> None:
-    """Have a stream behind every name: some are started without one."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 for good

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from kubexm.cli import streams
 from kubexm.errors import OutputLost
 
 Format = Literal["text", "json", "yaml"]
@@ -19,11 +21,18 @@ def document(data: Any, style: Literal["json", "yaml"]) -> None:
     """Print data for programs."""
     plain = msgspec.to_builtins(data)
     if style == "json":
-        _write(msgspec.json.format(msgspec.json.encode(plain), indent=2).decode() + "\n")
+        _write(f"{_json(plain)}\n")
         return
     import yaml
 
-    _write(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True))
+    unescaped = streams.takes_every_letter()
+    _write(yaml.safe_dump(plain, sort_keys=False, allow_unicode=unescaped))
+
+
+def _json(plain: Any) -> str:
+    if not streams.takes_every_letter():
+        return json.dumps(plain, indent=2)  # which escapes, but takes far longer
+    return msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -142,8 +142,9 @@ def graph(
         PlanParams(PipelineParams(file, set_, allow_literal_secrets), selection)
     )
     messages.warn(planned.warnings)
-    if output == "yaml":
-        document(plans.as_data(planned)["graph"], output)
-    else:
-        say(plans.drawn(planned, output))
+    match output:
+        case "json" | "yaml":
+            document(plans.as_data(planned)["graph"], output)
+        case _:
+            say(plans.drawn(planned, output))
     return 0

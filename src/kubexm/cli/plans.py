@@ -14,7 +14,7 @@ from kubexm.plan.svg import as_svg
 from kubexm.plan.text import as_text
 from kubexm.spec.description import as_known, describe
 
-Drawing = Literal["text", "mermaid", "dot", "json", "svg"]
+Drawing = Literal["text", "mermaid", "dot", "svg"]
 
 
 def overview(planned: Planned) -> str:
@@ -45,8 +45,6 @@ def as_data(planned: Planned) -> dict[str, Any]:
 
 def drawn(planned: Planned, style: Drawing) -> str:
     """The graph in one of the drawing languages."""
-    if style == "json":
-        return render.as_json(planned.graph)
     graph = as_known(planned.graph, planned.hosts)
     return {
         "text": as_text,

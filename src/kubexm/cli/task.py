@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -66,8 +67,9 @@ def _where(run: Run) -> str:
     """Which hosts it worked on: real ones, or a world, as people write its path."""
     if run.world is None:
         return "real"
-    world, home = Path(run.world), Path.home()
-    return f"~/{world.relative_to(home)}" if world.is_relative_to(home) else run.world
+    with suppress(RuntimeError, ValueError):  # nobody's home, or it lies elsewhere
+        return f"~/{Path(run.world).relative_to(Path.home())}"
+    return run.world
 
 
 def show_(task: Task, /, *, output: Output = "text") -> int:

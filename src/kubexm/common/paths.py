@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from kubexm.errors import InvalidInput
+
 
 @dataclass(frozen=True, slots=True)
 class Home:
@@ -41,5 +43,14 @@ class Home:
 def _xdg(variable: str, default: str) -> Path:
     # The XDG specification says that a relative value is to be ignored.
     value = os.environ.get(variable, "")
-    base = Path(value) if value.startswith("/") else Path.home() / default
+    base = Path(value) if value.startswith("/") else _home() / default
     return base / "kubexm"
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError as error:  # of a user that this machine does not know
+        raise InvalidInput(
+            "there is no home directory to keep runs in", hint="set KUBEXM_HOME to a directory"
+        ) from error
