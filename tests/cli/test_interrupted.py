@@ -56,9 +56,11 @@ def test_a_run_that_was_interrupted_is_resumed_and_not_retried(
 ) -> None:
     task = interrupted(kubexm, pipeline(MOTD))
 
+    cancelled = kubexm("task", "cancel", task)
     retried = kubexm("task", "retry", task)
     resumed = kubexm("task", "resume", task)
 
+    assert f"nothing to stop; go on with: kubexm task resume {task}" in cancelled.err
     assert retried.code == 2
     assert "has not ended: it was interrupted" in retried.err
     assert f"hint: go on with: kubexm task resume {task}" in retried.err

@@ -148,6 +148,7 @@ def test_nobody_to_cancel_is_said(kubexm: Kubexm, pipeline: Write) -> None:
 
     assert answer.code == 2
     assert "nobody works on" in answer.err
+    assert f"hint: there is nothing to stop; `kubexm task show {task}` shows" in answer.err
 
 
 def test_an_unknown_task_names_the_nearest(kubexm: Kubexm, pipeline: Write) -> None:
@@ -206,7 +207,8 @@ def test_lines_of_a_node_or_host_that_is_not_there_are_refused_with_the_nearest(
 
     assert (node.code, host.code) == (2, 2)
     assert "did you mean `base/setup/oops`?" in node.err
-    assert "`site` has no host `n3`" in host.err
+    assert "`--node base/setup/oups`: `site` has no such path or tag" in node.err
+    assert "`--host n3`: `site` has no such host" in host.err
 
 
 def test_a_list_has_at_least_one_line(kubexm: Kubexm) -> None:

@@ -59,7 +59,7 @@ async def run(params: RunParams, front: Front, home: Home) -> RunOutcome:
     """Plan a pipeline and carry it out."""
     _refuse_what_has_no_effect(params)
     planned = planning.plan(params.plan)
-    params = replace(params, breakpoints=named(planned.graph, params.breakpoints))
+    params = replace(params, breakpoints=named(planned.graph, params.breakpoints, "--break"))
     world = worlds.prepared(params, planned, home)
     if world is None:
         refuse_what_has_no_connector(planned.graph, planned.hosts)

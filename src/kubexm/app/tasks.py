@@ -77,11 +77,20 @@ def cancel(home: Home, task: str) -> Run:
     with places.store_of(home, task) as store:
         run = store.run(task)
         if store.request_cancel(task) is None:
-            raise InvalidInput(
-                f"nobody works on task `{task}` now: {run.status}",
-                hint=f"kubexm task show {task}",
-            )
+            raise _nobody(run)
         return run
+
+
+def _nobody(run: Run) -> InvalidInput:
+    if run.interrupted:
+        return InvalidInput(
+            f"nobody works on task `{run.id}` now: it was interrupted",
+            hint=f"there is nothing to stop; go on with: kubexm task resume {run.id}",
+        )
+    return InvalidInput(
+        f"nobody works on task `{run.id}` now: it has ended, {run.status}",
+        hint=f"there is nothing to stop; `kubexm task show {run.id}` shows what came of it",
+    )
 
 
 async def logs(home: Home, params: LogParams) -> AsyncIterator[StoredLine]:
@@ -112,11 +121,11 @@ def _wanted(store: Store, params: LogParams) -> Callable[[StoredLine], bool]:
     graph = _expanded(store.documents(params.task).graph, store.state(params.task))
     if params.host is not None and params.host not in (*graph.hosts, CONTROL_NODE):
         hint = did_you_mean(params.host, graph.hosts)
-        raise UnknownPath(f"`{graph.name}` has no host `{params.host}`", hint=hint)
+        raise UnknownPath(f"`--host {params.host}`: `{graph.name}` has no such host", hint=hint)
     if params.node is None:
         return lambda line: True
     undo = f"{UNDO}/" if is_undo(params.node) else ""
-    ids = {f"{undo}{id}" for id in named(graph, (params.node.removeprefix(undo),))}
+    ids = {f"{undo}{id}" for id in named(graph, (params.node.removeprefix(undo),), "--node")}
     # What an expander adds while somebody listens is below it.
     return lambda line: line.node in ids or line.node.partition("/@")[0] in ids
 

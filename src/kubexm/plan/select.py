@@ -99,12 +99,12 @@ def _vain(flag: str, pattern: str, reason: str) -> Problem:
     )
 
 
-def named(graph: ExecutionGraph, paths: tuple[str, ...]) -> tuple[str, ...]:
+def named(graph: ExecutionGraph, paths: tuple[str, ...], flag: str) -> tuple[str, ...]:
     """The nodes that these paths or tags name; `UnknownPath` for those that name none."""
     if not paths:
         return ()
     names = _Names(graph)
-    names.check(Selection(), paths)
+    names.check(Selection(), {flag: paths})
     found = names.matching(paths)
     return tuple(id for id in graph.nodes if id in found)
 
@@ -260,14 +260,16 @@ class _Names:
         roots = {path[0] for path in self._paths.values()}
         self._root = roots.pop() if len(roots) == 1 else None
 
-    def check(self, selection: Selection, breakpoints: tuple[str, ...] = ()) -> None:
-        """Raise `UnknownPath` for every name that the graph does not have."""
+    def check(
+        self, selection: Selection, others: Mapping[str, tuple[str, ...]] | None = None
+    ) -> None:
+        """Raise `UnknownPath` for every name that the graph does not have; others by flag."""
         given = (
             ("--only", selection.only, self._match, "path or tag"),
             ("--from", selection.from_, self._match, "path or tag"),
             ("--skip", selection.skip, self._match, "path or tag"),
             ("--hosts", selection.hosts, self._match_hosts, "host"),
-            ("--break", breakpoints, self._match, "path or tag"),
+            *((flag, paths, self._match, "path or tag") for flag, paths in (others or {}).items()),
         )
         problems = [problem for item in given for problem in self._unknown(*item)]
         if len(problems) == 1:
