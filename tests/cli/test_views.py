@@ -169,3 +169,13 @@ def test_a_rollback_does_not_promise_to_undo_what_has_no_undo() -> None:
     line = line_of(turned)
 
     assert line == "rolling back 2 nodes, as far as there is an undo, because of n on h: boom"
+
+
+def test_the_live_view_says_that_a_run_is_stopping() -> None:
+    tally = under_way(3)
+    before = drawn(tally, height=24)
+
+    tally.stopping = True
+
+    assert "stopping" not in before
+    assert "stopping: running steps get a moment; Ctrl-C again kills" in drawn(tally, height=24)

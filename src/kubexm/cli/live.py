@@ -12,7 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from kubexm.cli.tally import UNDOING, Running, Section, Tally
+from kubexm.cli.terminal import STOPPING
 from kubexm.common.counting import counted
+from kubexm.engine import Control
 from kubexm.engine.bus import Subscription
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.report import duration
@@ -22,27 +24,33 @@ FRAMES_PER_SECOND = 5
 BAR = 24
 
 
-async def show_live(subscription: Subscription, graph: ExecutionGraph) -> None:
-    """Draw the run until it ends; failures stay above as they happen."""
-    tally = Tally.of(graph)
-    console = Console(stderr=True)
-    with Live(console=console, auto_refresh=False, transient=True) as live:
-        drawing = asyncio.create_task(_draw(tally, live))
-        try:
-            shown = 0
-            async for event in subscription:
-                tally.take(event)
-                for failure in tally.failures[shown:]:
-                    console.print(_failure_line(failure), highlight=False)
-                shown = len(tally.failures)
-        finally:
-            drawing.cancel()
+class LiveView:
+    """Draws a run until it ends; failures stay above as they happen."""
 
+    def __init__(self, control: Control) -> None:
+        self._control = control
 
-async def _draw(tally: Tally, live: Live) -> None:
-    while True:
-        live.update(frame(tally, time.time(), shutil.get_terminal_size().lines), refresh=True)
-        await asyncio.sleep(1 / FRAMES_PER_SECOND)
+    async def show(self, subscription: Subscription, graph: ExecutionGraph) -> None:
+        """Follow the events of a run."""
+        tally = Tally.of(graph)
+        console = Console(stderr=True)
+        with Live(console=console, auto_refresh=False, transient=True) as live:
+            drawing = asyncio.create_task(self._draw(tally, live))
+            try:
+                shown = 0
+                async for event in subscription:
+                    tally.take(event)
+                    for failure in tally.failures[shown:]:
+                        console.print(_failure_line(failure), highlight=False)
+                    shown = len(tally.failures)
+            finally:
+                drawing.cancel()
+
+    async def _draw(self, tally: Tally, live: Live) -> None:
+        while True:
+            tally.stopping = self._control.cancelled is not None
+            live.update(frame(tally, time.time(), shutil.get_terminal_size().lines), refresh=True)
+            await asyncio.sleep(1 / FRAMES_PER_SECOND)
 
 
 def frame(tally: Tally, now: float, height: int) -> RenderableType:
@@ -50,8 +58,9 @@ def frame(tally: Tally, now: float, height: int) -> RenderableType:
     sections = Table.grid(padding=(0, 1))
     for section in _shown_sections(tally, max(height // 2, 4)):
         sections.add_row(*_section_row(section))
-    room = max(height - len(tally.sections) - 6, 2)
-    return Group(_headline(tally, now), sections, _running(tally, now, room))
+    room = max(height - len(tally.sections) - 7, 2)
+    last = [Text(STOPPING, style="yellow")] if tally.stopping else []
+    return Group(_headline(tally, now), sections, _running(tally, now, room), *last)
 
 
 def _headline(tally: Tally, now: float) -> Text:

@@ -6,13 +6,14 @@ import sys
 from collections.abc import Awaitable, Callable
 
 from kubexm.app import runs
-from kubexm.app.execution import Front, Show
+from kubexm.app.execution import Front
 from kubexm.app.logs import show_as_log
 from kubexm.app.params import ResumeParams, RetryParams, RunParams
 from kubexm.app.runs import RunOutcome
 from kubexm.cli import endings, messages, terminal
 from kubexm.cli.output import Format, document, say
 from kubexm.common.paths import Home
+from kubexm.engine import Control
 from kubexm.errors import OutputLost
 
 Carry = Callable[[Front, Home], Awaitable[RunOutcome]]
@@ -26,7 +27,7 @@ async def run(params: RunParams, output: Format, logged: bool) -> int:
 
     if params.debug:
         return await _debugged(carry, output, logged)
-    return await _watched(carry, output, Front(shows=_shows(logged)))
+    return await _watched(carry, output, logged)
 
 
 async def _debugged(carry: Carry, output: Format, logged: bool) -> int:
@@ -35,28 +36,41 @@ async def _debugged(carry: Carry, output: Format, logged: bool) -> int:
 
     console = Console()
     shows = (show_as_log,) if logged else (console.show,)
-    return await _watched(carry, output, Front(shows=shows, ask=console.ask))
+    return await _carried(carry, output, Front(shows=shows, ask=console.ask))
 
 
 async def resume(params: ResumeParams, output: Format, logged: bool) -> int:
     """Go on with a run."""
-    return await _watched(
-        lambda front, home: runs.resume(params, front, home), output, Front(shows=_shows(logged))
-    )
+    return await _watched(lambda front, home: runs.resume(params, front, home), output, logged)
 
 
 async def retry(params: RetryParams, output: Format, logged: bool) -> int:
     """Open a run again."""
-    return await _watched(
-        lambda front, home: runs.retry(params, front, home), output, Front(shows=_shows(logged))
-    )
+    return await _watched(lambda front, home: runs.retry(params, front, home), output, logged)
 
 
-async def _watched(carry: Carry, output: Format, front: Front) -> int:
+async def _watched(carry: Carry, output: Format, logged: bool) -> int:
+    """With a log if one was asked for; else with a live view on a terminal, and lines elsewhere."""
+    if logged:
+        return await _carried(carry, output, Front(shows=(show_as_log,)))
+    if not sys.stderr.isatty():
+        from kubexm.cli.lines import show_lines
+
+        return await _carried(carry, output, Front(shows=(show_lines,)))
+    from kubexm.cli.live import LiveView
+
+    control = Control()
+    front = Front(control, shows=(LiveView(control).show,))
+    return await _carried(carry, output, front, terminal.silent)
+
+
+async def _carried(
+    carry: Carry, output: Format, front: Front, stopping: Callable[[], None] = terminal.hint
+) -> int:
     front.warn, front.tell = messages.warn, messages.notice
     if terminal.is_interactive():
         front.confirm = terminal.confirm
-    with terminal.signals(front):
+    with terminal.signals(front, stopping):
         outcome = await carry(front, Home.from_environment())
     try:
         _tell(outcome, output)
@@ -70,16 +84,3 @@ def _tell(outcome: RunOutcome, output: Format) -> None:
         say(endings.summary(outcome))
     else:
         document(endings.as_data(outcome), output)
-
-
-def _shows(logged: bool) -> tuple[Show, ...]:
-    """A log if one was asked for; else a live view on a terminal, and lines elsewhere."""
-    if logged:
-        return (show_as_log,)
-    if sys.stderr.isatty():
-        from kubexm.cli.live import show_live
-
-        return (show_live,)
-    from kubexm.cli.lines import show_lines
-
-    return (show_lines,)

@@ -73,6 +73,7 @@ class Tally:
     estimate: Estimate = field(default_factory=Estimate)
     started: float = 0.0
     turned: str = ""
+    stopping: bool = False
     _changed: Counter[str] = field(default_factory=Counter)
     """By node the units that have changed something: so many are to be undone."""
     _compensating: dict[str, int] = field(default_factory=dict)

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
@@ -14,6 +14,7 @@ from kubexm.app.execution import Front
 from kubexm.cli.main import leave
 from kubexm.errors import Refused
 
+STOPPING = "stopping: running steps get a moment; Ctrl-C again kills"
 HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -23,8 +24,8 @@ def is_interactive() -> bool:
 
 
 @contextmanager
-def signals(front: Front) -> Iterator[None]:
-    """Turn signals into a cancel; a second interrupt ends the process at once."""
+def signals(front: Front, stopping: Callable[[], None]) -> Iterator[None]:
+    """Turn signals into a cancel, and tell who interrupts; a second interrupt kills at once."""
     loop = asyncio.get_running_loop()
     before = {number: signal.getsignal(number) for number in HANDLED}
     asked: list[int] = []
@@ -38,7 +39,8 @@ def signals(front: Front) -> Iterator[None]:
         asked.append(number)
         reason = f"stopped by {signal.Signals(number).name}"
         loop.call_soon_threadsafe(front.control.cancel, reason)
-        _hint(number)
+        if number == signal.SIGINT:
+            stopping()
 
     for number in HANDLED:
         signal.signal(number, stop)
@@ -50,10 +52,14 @@ def signals(front: Front) -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL if handler is leave else handler)
 
 
-def _hint(number: int) -> None:
-    if number == signal.SIGINT:
-        with suppress(OSError):  # the terminal may be gone, the run's state is not
-            os.write(2, b"stopping: running steps get a moment; Ctrl-C again kills\n")
+def hint() -> None:
+    """Say what an interrupt does."""
+    with suppress(OSError):  # the terminal may be gone, the run's state is not
+        os.write(2, f"{STOPPING}\n".encode())
+
+
+def silent() -> None:
+    """Leave that to a view which draws over whatever else is written."""
 
 
 async def confirm(question: str) -> None:
