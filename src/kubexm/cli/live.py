@@ -11,8 +11,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from kubexm.cli import terminal
 from kubexm.cli.tally import UNDOING, Running, Section, Tally
-from kubexm.cli.terminal import STOPPING
 from kubexm.common.counting import counted
 from kubexm.engine import Control
 from kubexm.engine.bus import Subscription
@@ -29,28 +29,56 @@ class LiveView:
 
     def __init__(self, control: Control) -> None:
         self._control = control
+        self._console = Console(stderr=True)
+        self._live: Live | None = None
+        self._followed = False
+        self._question = asyncio.Lock()
 
     async def show(self, subscription: Subscription, graph: ExecutionGraph) -> None:
         """Follow the events of a run."""
         tally = Tally.of(graph)
-        console = Console(stderr=True)
-        with Live(console=console, auto_refresh=False, transient=True) as live:
-            drawing = asyncio.create_task(self._draw(tally, live))
-            try:
-                shown = 0
-                async for event in subscription:
-                    tally.take(event)
-                    for failure in tally.failures[shown:]:
-                        console.print(_failure_line(failure), highlight=False)
-                    shown = len(tally.failures)
-            finally:
-                drawing.cancel()
+        self._followed = True
+        self._begin()
+        drawing = asyncio.create_task(self._draw(tally))
+        try:
+            shown = 0
+            async for event in subscription:
+                tally.take(event)
+                for failure in tally.failures[shown:]:
+                    self._console.print(_failure_line(failure), highlight=False)
+                shown = len(tally.failures)
+        finally:
+            drawing.cancel()
+            self._followed = False
+            self._end()
 
-    async def _draw(self, tally: Tally, live: Live) -> None:
+    async def confirm(self, question: str) -> None:
+        """Ask a person to go on, one question at a time, with nothing drawn over it."""
+        async with self._question:
+            self._end()
+            try:
+                await terminal.confirm(question)
+            finally:
+                self._begin()
+
+    async def _draw(self, tally: Tally) -> None:
         while True:
             tally.stopping = self._control.cancelled is not None
-            live.update(frame(tally, time.time(), shutil.get_terminal_size().lines), refresh=True)
+            if self._live is not None:
+                height = shutil.get_terminal_size().lines
+                self._live.update(frame(tally, time.time(), height), refresh=True)
             await asyncio.sleep(1 / FRAMES_PER_SECOND)
+
+    def _begin(self) -> None:
+        # Always a new one: it believes that the cursor is where it left it.
+        if self._followed:
+            self._live = Live(console=self._console, auto_refresh=False, transient=True)
+            self._live.start()
+
+    def _end(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
 
 
 def frame(tally: Tally, now: float, height: int) -> RenderableType:
@@ -59,7 +87,7 @@ def frame(tally: Tally, now: float, height: int) -> RenderableType:
     for section in _shown_sections(tally, max(height // 2, 4)):
         sections.add_row(*_section_row(section))
     room = max(height - len(tally.sections) - 7, 2)
-    last = [Text(STOPPING, style="yellow")] if tally.stopping else []
+    last = [Text(terminal.STOPPING, style="yellow")] if tally.stopping else []
     return Group(_headline(tally, now), sections, _running(tally, now, room), *last)
 
 

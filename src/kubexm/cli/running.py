@@ -15,6 +15,7 @@ from kubexm.cli.output import Format, document, say
 from kubexm.common.paths import Home
 from kubexm.engine import Control
 from kubexm.errors import OutputLost
+from kubexm.runtime.build import Confirm
 
 Carry = Callable[[Front, Home], Awaitable[RunOutcome]]
 
@@ -60,16 +61,21 @@ async def _watched(carry: Carry, output: Format, logged: bool) -> int:
     from kubexm.cli.live import LiveView
 
     control = Control()
-    front = Front(control, shows=(LiveView(control).show,))
-    return await _carried(carry, output, front, terminal.silent)
+    view = LiveView(control)
+    front = Front(control, shows=(view.show,))
+    return await _carried(carry, output, front, view.confirm, terminal.silent)
 
 
 async def _carried(
-    carry: Carry, output: Format, front: Front, stopping: Callable[[], None] = terminal.hint
+    carry: Carry,
+    output: Format,
+    front: Front,
+    confirm: Confirm = terminal.confirm,
+    stopping: Callable[[], None] = terminal.hint,
 ) -> int:
     front.warn, front.tell = messages.warn, messages.notice
     if terminal.is_interactive():
-        front.confirm = terminal.confirm
+        front.confirm = confirm
     with terminal.signals(front, stopping):
         outcome = await carry(front, Home.from_environment())
     try:

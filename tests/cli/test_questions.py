@@ -1,0 +1,56 @@
+"""Questions of a run at a terminal, beside the view that is drawn there."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Write = Callable[..., Path]
+STEPS = """
+- {name: made, directory: {path: /srv/made}}
+- {name: sure, pause: {question: "really go on?"}}
+- {name: last, file: {path: /srv/made/last, content: x}}
+"""
+
+
+def said_until(terminal: int, wanted: bytes) -> bytes:
+    said = b""
+    while wanted not in said:
+        assert select.select([terminal], [], [], 15)[0], said
+        said += os.read(terminal, 65536)
+    return said
+
+
+def what_is_left(terminal: int) -> bytes:
+    said = b""
+    try:
+        while some := os.read(terminal, 65536):
+            said += some
+    except OSError:  # everybody has left
+        return said
+    return said
+
+
+@pytest.mark.usefixtures("home")
+def test_nothing_is_drawn_over_a_question(pipeline: Write) -> None:
+    file = pipeline(STEPS, hosts="    - {name: n1}\n")
+    ours, theirs = pty.openpty()
+    call = [sys.executable, "-m", "kubexm", "run", "-f", str(file), "--simulate"]
+    process = subprocess.Popen(call, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+
+    said_until(ours, b"really go on? [y/N] ")
+    drawn = select.select([ours], [], [], 0.5)[0]  # two frames, if any were drawn
+    os.write(ours, b"y\n")
+    rest = what_is_left(ours)
+
+    assert not drawn
+    assert b"site: Success" in rest
+    assert process.wait(timeout=15) == 0
