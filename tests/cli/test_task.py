@@ -88,6 +88,8 @@ def test_a_retry_keeps_what_succeeded(kubexm: Kubexm, pipeline: Write) -> None:
     assert answer.code == 0
     assert "site/base/setup/oops" in answer.err
     assert "site/base/setup/motd" not in answer.err
+    assert "4 changed" in answer.out
+    assert "2 of 4 changed had been done before" in answer.out
 
 
 def test_a_retry_with_a_corrected_file_runs_what_changed(kubexm: Kubexm, pipeline: Write) -> None:

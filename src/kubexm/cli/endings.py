@@ -37,9 +37,25 @@ def summary(outcome: RunOutcome) -> str:
         return foretold(outcome.result)
     text = reports.as_text(reports.report(outcome.graph, outcome.result, lives=outcome.lives))
     lines = [*_ended(text, outcome.result)]
+    lines += _done_before(outcome)
     if outcome.run is not None:
         lines.append(_next(outcome.result, outcome.run.id))
     return "\n".join(lines)
+
+
+def _done_before(outcome: RunOutcome) -> list[str]:
+    """How much of what the run has changed was done when somebody worked on it before."""
+    if len(outcome.lives) < 2:
+        return []
+    nodes = outcome.result.node_results.values()
+    units = [host for node in nodes for host in node.host_results.values()]
+    changed = [unit for unit in units if unit.changed and unit.status == "Success"]
+    before = sum(_ended_before(unit, outcome.lives[-1].start) for unit in changed)
+    return [f"{before:,} of {len(changed):,} changed had been done before", ""] if before else []
+
+
+def _ended_before(unit: HostResult, moment: float) -> bool:
+    return unit.end_time is not None and unit.end_time.timestamp() < moment
 
 
 def detail(found: TaskDetail) -> str:
