@@ -430,3 +430,29 @@ def test_a_file_without_its_flag_is_said_with_the_command_to_type(
     assert "hint: kubexm run -f site.yaml\n" in bare.err
     assert "a pipeline can't be read from standard input" in stdin.err
     assert "`more` is one word too many" in more.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "hint"),
+    [
+        (("run",), "`kubexm run` needs a pipeline file", "kubexm run -f FILE"),
+        (("run", "-f"), "`-f` needs a value", "`kubexm run --help` shows which"),
+        (("plan", "--only"), "`--only` needs a value", "`kubexm plan --help` shows which"),
+        (
+            ("task", "show"),
+            "`kubexm task show` needs the id of a run",
+            "`kubexm task list` shows the ids",
+        ),
+        (
+            ("completion",),
+            "`kubexm completion` needs SHELL",
+            "`kubexm completion --help` shows what it can be",
+        ),
+    ],
+)
+def test_what_is_missing_on_a_command_line_is_named(
+    kubexm: Kubexm, words: tuple[str, ...], message: str, hint: str
+) -> None:
+    answer = kubexm(*words)
+
+    assert (answer.code, answer.err) == (2, f"error: usage\n  {message}\n\nhint: {hint}\n")

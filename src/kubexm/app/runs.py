@@ -234,7 +234,8 @@ def _corrected(
         if stored.status == "Success" and not stored.degraded:
             raise InvalidInput(
                 f"task `{stored.id}` succeeded, there is nothing to retry",
-                hint="run the pipeline again, or give a changed file with -f",
+                hint="run the pipeline again, or give a changed file:"
+                f" kubexm task retry {stored.id} -f FILE",
             )
         return None
     options = msgspec.json.decode(documents.options, type=StoredOptions)
@@ -299,7 +300,8 @@ def _refuse_if_stale(store: Store, stored: Run, graph: ExecutionGraph) -> None:
     changed = [name for name, old in graph.digests.items() if _digest(name) not in (None, old)]
     if changed:
         raise Refused(
-            f"these are not what they were when `{stored.id}` was planned: "
+            "kubexm is another version now, in which these are not what they were when"
+            f" `{stored.id}` was planned: "
             + ", ".join(f"{kind} `{name}`" for kind, name in sorted(map(_parts, changed))),
             hint="run the pipeline anew, or insist with --force",
         )

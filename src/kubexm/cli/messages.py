@@ -10,7 +10,8 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import Any, Literal
 
-from cyclopts import CycloptsError, UnusedCliTokensError
+from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
+from cyclopts.argument import Argument
 
 from kubexm.cli.output import document, lost
 from kubexm.errors import InvalidInput, KubexmError, OutputLost, Problem
@@ -54,7 +55,20 @@ def _misunderstood(error: CycloptsError, arguments: Sequence[str]) -> tuple[str,
     hint = f"`{command} --help` shows what there is"
     if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
         return f"`{error.unused_tokens[0]}` is one word too many", hint
+    if isinstance(error, MissingArgumentError) and error.argument is not None:
+        return _missing(error, command, error.argument)
     return str(error), hint
+
+
+def _missing(error: MissingArgumentError, command: str, argument: Argument) -> tuple[str, str]:
+    """What to say of something that was left out: a required one, or the value of an option."""
+    if error.keyword is not None:
+        return f"`{error.keyword}` needs a value", f"`{command} --help` shows which"
+    if "--file" in argument.names:
+        return f"`{command}` needs a pipeline file", f"{command} -f FILE"
+    if argument.name == "TASK":
+        return f"`{command}` needs the id of a run", "`kubexm task list` shows the ids"
+    return f"`{command}` needs {argument.name}", f"`{command} --help` shows what it can be"
 
 
 def notice(text: str) -> None:
