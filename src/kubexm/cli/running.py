@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Awaitable, Callable
 
 from kubexm.app import runs
@@ -54,7 +53,7 @@ async def _watched(carry: Carry, output: Format, logged: bool) -> int:
     """With a log if one was asked for; else with a live view on a terminal, and lines elsewhere."""
     if logged:
         return await _carried(carry, output, Front(shows=(show_as_log,)))
-    if not sys.stderr.isatty():
+    if not terminal.can_be_drawn_on():
         from kubexm.cli.lines import show_lines
 
         return await _carried(carry, output, Front(shows=(show_lines,)))

@@ -23,6 +23,11 @@ def is_interactive() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
+def can_be_drawn_on() -> bool:
+    """Whether errors go to a terminal that can move its cursor."""
+    return sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
+
+
 @contextmanager
 def signals(front: Front, stopping: Callable[[], None]) -> Iterator[None]:
     """Turn signals into a cancel, and tell who interrupts; a second interrupt kills at once."""

@@ -1,4 +1,4 @@
-"""Questions of a run at a terminal, beside the view that is drawn there."""
+"""A run at a terminal: what is drawn there, and what is asked."""
 
 from __future__ import annotations
 
@@ -38,13 +38,18 @@ def what_is_left(terminal: int) -> bytes:
     return said
 
 
-@pytest.mark.usefixtures("home")
-def test_nothing_is_drawn_over_a_question(pipeline: Write) -> None:
-    file = pipeline(STEPS, hosts="    - {name: n1}\n")
+def at_a_terminal(file: Path, **more: str) -> tuple[subprocess.Popen[bytes], int]:
     ours, theirs = pty.openpty()
     call = [sys.executable, "-m", "kubexm", "run", "-f", str(file), "--simulate"]
-    process = subprocess.Popen(call, stdin=theirs, stdout=theirs, stderr=theirs)
+    environment = {**os.environ, "TERM": "xterm", **more}
+    process = subprocess.Popen(call, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
     os.close(theirs)
+    return process, ours
+
+
+@pytest.mark.usefixtures("home")
+def test_nothing_is_drawn_over_a_question(pipeline: Write) -> None:
+    process, ours = at_a_terminal(pipeline(STEPS, hosts="    - {name: n1}\n"))
 
     said_until(ours, b"really go on? [y/N] ")
     drawn = select.select([ours], [], [], 0.5)[0]  # two frames, if any were drawn
@@ -53,4 +58,16 @@ def test_nothing_is_drawn_over_a_question(pipeline: Write) -> None:
 
     assert not drawn
     assert b"site: Success" in rest
+    assert process.wait(timeout=15) == 0
+
+
+@pytest.mark.usefixtures("home")
+def test_a_terminal_that_can_not_be_drawn_on_gets_plain_lines(pipeline: Write) -> None:
+    steps = "- {name: made, directory: {path: /srv/made}}"
+
+    process, ours = at_a_terminal(pipeline(steps), TERM="dumb")
+    said = what_is_left(ours)
+
+    assert b"changed  n1  site/base/setup/made" in said
+    assert b"\x1b" not in said
     assert process.wait(timeout=15) == 0
