@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -38,10 +39,12 @@ def what_is_left(terminal: int) -> bytes:
     return said
 
 
-def at_a_terminal(file: Path, **more: str) -> tuple[subprocess.Popen[bytes], int]:
+def at_a_terminal(
+    file: Path, *flags: str, term: str = "xterm"
+) -> tuple[subprocess.Popen[bytes], int]:
     ours, theirs = pty.openpty()
-    call = [sys.executable, "-m", "kubexm", "run", "-f", str(file), "--simulate"]
-    environment = {**os.environ, "TERM": "xterm", **more}
+    call = [sys.executable, "-m", "kubexm", "run", "-f", str(file), "--simulate", *flags]
+    environment = {**os.environ, "TERM": term}
     process = subprocess.Popen(call, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
     os.close(theirs)
     return process, ours
@@ -65,9 +68,35 @@ def test_nothing_is_drawn_over_a_question(pipeline: Write) -> None:
 def test_a_terminal_that_can_not_be_drawn_on_gets_plain_lines(pipeline: Write) -> None:
     steps = "- {name: made, directory: {path: /srv/made}}"
 
-    process, ours = at_a_terminal(pipeline(steps), TERM="dumb")
+    process, ours = at_a_terminal(pipeline(steps), term="dumb")
     said = what_is_left(ours)
 
     assert b"changed  n1  site/base/setup/made" in said
     assert b"\x1b" not in said
+    assert process.wait(timeout=15) == 0
+
+
+@pytest.mark.usefixtures("home")
+def test_an_interrupt_at_a_question_of_the_debugger_ends_the_process(pipeline: Write) -> None:
+    process, ours = at_a_terminal(pipeline(STEPS), "--debug")
+
+    said_until(ours, b"[p]rint commands > ")
+    process.send_signal(signal.SIGINT)
+    rest = what_is_left(ours)
+
+    assert b"site: Cancelled" in rest
+    assert process.wait(timeout=15) == 3
+
+
+@pytest.mark.usefixtures("home")
+def test_hosts_that_ask_at_once_are_answered_one_after_the_other(pipeline: Write) -> None:
+    process, ours = at_a_terminal(pipeline(STEPS))
+
+    for _ in range(2):
+        asked = said_until(ours, b"really go on? [y/N] ")
+        os.write(ours, b"y\n")
+        assert asked.count(b"really go on?") == 1
+    rest = what_is_left(ours)
+
+    assert b"site: Success" in rest
     assert process.wait(timeout=15) == 0

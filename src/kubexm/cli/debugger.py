@@ -55,7 +55,7 @@ class Console:
         words = [_SPELLED.get(word, f"[{key}]{word[1:]}") for key, word in choices.items()]
         self._question = f"{' '.join(words)} [p]rint commands > "
         try:
-            answer = await asyncio.to_thread(terminal.typed, self._question)
+            answer = await terminal.typed(self._question)
         finally:
             self._question = ""
         if answer is not None and not sys.stdin.isatty():

@@ -32,7 +32,6 @@ class LiveView:
         self._console = Console(stderr=True)
         self._live: Live | None = None
         self._followed = False
-        self._question = asyncio.Lock()
 
     async def show(self, subscription: Subscription, graph: ExecutionGraph) -> None:
         """Follow the events of a run."""
@@ -53,13 +52,12 @@ class LiveView:
             self._end()
 
     async def confirm(self, question: str) -> None:
-        """Ask a person to go on, one question at a time, with nothing drawn over it."""
-        async with self._question:
-            self._end()
-            try:
-                await terminal.confirm(question)
-            finally:
-                self._begin()
+        """Ask a person to go on, with nothing drawn over the question."""
+        self._end()
+        try:
+            await terminal.confirm(question)
+        finally:
+            self._begin()
 
     async def _draw(self, tally: Tally) -> None:
         while True:

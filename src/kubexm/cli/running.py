@@ -74,7 +74,7 @@ async def _carried(
 ) -> int:
     front.warn, front.tell = messages.warn, messages.notice
     if terminal.is_interactive():
-        front.confirm = confirm
+        front.confirm = terminal.one_at_a_time(confirm)
     with terminal.signals(front, stopping):
         outcome = await carry(front, Home.from_environment())
     try:

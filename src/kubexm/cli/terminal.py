@@ -13,6 +13,7 @@ from types import FrameType
 from kubexm.app.execution import Front
 from kubexm.cli.main import leave
 from kubexm.errors import Refused
+from kubexm.runtime.build import Confirm
 
 STOPPING = "stopping: running steps get a moment; Ctrl-C again kills"
 HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -39,6 +40,7 @@ def signals(front: Front, stopping: Callable[[], None]) -> Iterator[None]:
         if not front.begun:
             leave(number, frame)
         if number == signal.SIGINT and (asked or front.control.cancelled is not None):
+            _show_cursor()
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             os.kill(os.getpid(), signal.SIGINT)
         asked.append(number)
@@ -57,6 +59,13 @@ def signals(front: Front, stopping: Callable[[], None]) -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL if handler is leave else handler)
 
 
+def _show_cursor() -> None:
+    """A view may have hidden it, and gets no chance to undo that."""
+    if can_be_drawn_on():
+        with suppress(OSError):
+            os.write(2, b"\x1b[?25h\n")
+
+
 def hint() -> None:
     """Say what an interrupt does."""
     with suppress(OSError):  # the terminal may be gone, the run's state is not
@@ -69,15 +78,40 @@ def silent() -> None:
 
 async def confirm(question: str) -> None:
     """Ask a person to go on; no is a refusal."""
-    answer = await asyncio.to_thread(typed, f"{question} [y/N] ")
+    answer = await typed(f"{question} [y/N] ")
     if answer is None:
         raise Refused("nobody answers: the end of the input was reached")
     if answer.strip().lower() not in ("y", "yes"):
         raise Refused(f"answered no to: {question}")
 
 
-def typed(prompt: str) -> str | None:
+def one_at_a_time(confirm: Confirm) -> Confirm:
+    """Let a question wait until the one before is answered: several hosts may ask at once."""
+    turn = asyncio.Lock()
+
+    async def ask(question: str) -> None:
+        async with turn:
+            await confirm(question)
+
+    return ask
+
+
+async def typed(prompt: str) -> str | None:
     """A line of the input; None at its end."""
     sys.stderr.write(prompt)
     sys.stderr.flush()
+    if not sys.stdin.isatty():
+        return await asyncio.to_thread(sys.stdin.readline) or None
+    # A thread can't be called off: it would hold the process until somebody types a line.
+    await _readable(sys.stdin.fileno())
     return sys.stdin.readline() or None
+
+
+async def _readable(descriptor: int) -> None:
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(descriptor, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(descriptor)
