@@ -84,6 +84,8 @@ A path stands for everything below it, and the name of the pipeline in front may
 `*` stands for any part of one segment: `web/renew/batch-*/package`.
 `--hosts` takes names of hosts, with `*` for any part of a name.
 What is left out counts as done; what provides a value that the rest needs is kept.
+An entry that has no effect beside the others is a warning.
+A selection that leaves nothing is refused.
 
 ## Environment
 
