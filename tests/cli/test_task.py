@@ -254,3 +254,22 @@ def test_a_unit_that_has_no_host_yet_is_shown_without_one(kubexm: Kubexm, pipeli
     shown = kubexm("task", "show", task).out
     assert "[one of its hosts]" in shown
     assert "[*]" not in shown
+
+
+def test_a_store_that_can_not_be_used_does_not_hide_the_runs_of_others(
+    kubexm: Kubexm, pipeline: Write, home: Path
+) -> None:
+    task = task_of(kubexm, pipeline(MOTD))
+    damaged = home / "data/worlds/damaged/kubexm.db"
+    damaged.parent.mkdir()
+    damaged.write_text("this is no database" * 100)
+
+    listed, document = kubexm("task", "list"), kubexm("task", "list", "-o", "json")
+    shown, unknown = kubexm("task", "show", task), kubexm("task", "show", "unknown")
+
+    assert (listed.code, document.code, shown.code, unknown.code) == (1, 1, 0, 1)
+    assert task in listed.out
+    assert json.loads(document.out)[0]["id"] == task
+    for answer in (listed, document, unknown):
+        assert "error: store-unusable\n" in answer.err
+        assert str(damaged) in answer.err

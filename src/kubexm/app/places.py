@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 
 from kubexm.common.nearest import nearest
 from kubexm.common.paths import Home
-from kubexm.errors import InvalidInput, UnknownTask
+from kubexm.errors import InvalidInput, StoreError, UnknownTask
 from kubexm.store import Run, Store
 from kubexm.store.lease import LEASE
 
@@ -47,12 +47,15 @@ def open_store(path: Path) -> Store:
 def store_of(home: Home, task: str) -> Iterator[Store]:
     """The store that knows this task."""
     known: list[Run] = []
-    for store in stores(home):
+    unusable: list[StoreError] = []
+    for store in stores(home, unusable.append):
         found = store.runs(limit=10_000)
         if any(run.id == task for run in found):
             yield store
             return
         known.extend(found)
+    if unusable:
+        raise unusable[0]  # where it may be
     raise UnknownTask(f"there is no task `{task}`", hint=_hint(task, known))
 
 
@@ -65,10 +68,15 @@ def _hint(task: str, known: Sequence[Run]) -> str:
     return f"{shown}`kubexm task list` shows what there is"
 
 
-def stores(home: Home) -> Iterator[Store]:
-    """Every store there is, one after the other, each open while it is looked at."""
+def stores(home: Home, unusable: Callable[[StoreError], None]) -> Iterator[Store]:
+    """Every store that can be used, one after the other, each open while it is looked at."""
     for path in databases(home):
-        with open_store(path) as store:
+        try:
+            store = open_store(path)
+        except StoreError as error:
+            unusable(error)
+            continue
+        with store:
             yield store
 
 

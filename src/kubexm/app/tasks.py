@@ -13,7 +13,7 @@ from kubexm.common.paths import Home
 from kubexm.common.roles import CONTROL_NODE
 from kubexm.engine.undo import UNDO, is_undo
 from kubexm.engine.way_back import WayBack, way_back
-from kubexm.errors import InvalidInput, UnknownPath
+from kubexm.errors import InvalidInput, StoreError, UnknownPath
 from kubexm.plan.fragment import replace
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.history import Span
@@ -53,10 +53,12 @@ class TaskLine:
     worked: float
 
 
-def list_runs(home: Home, limit: int = 50) -> list[TaskLine]:
-    """The latest runs, newest first; simulated ones too."""
+def list_runs(
+    home: Home, limit: int = 50, unusable: Callable[[StoreError], None] = lambda _: None
+) -> list[TaskLine]:
+    """The latest runs, newest first; simulated ones too, as far as their stores can be used."""
     found: list[TaskLine] = []
-    for store in places.stores(home):
+    for store in places.stores(home, unusable):
         found.extend(
             TaskLine(run, WorkClock(store.lives(run)).total) for run in store.runs(limit=limit)
         )

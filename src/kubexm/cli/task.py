@@ -18,10 +18,10 @@ from kubexm.app.params import LogParams, PipelineParams, ResumeParams, RetryPara
 from kubexm.app.tasks import TaskLine
 from kubexm.cli import endings
 from kubexm.cli.flags import PATH_OR_TAG, Force, LiteralSecrets, Logged, Output, Set, Task
-from kubexm.cli.messages import notice
+from kubexm.cli.messages import described, notice
 from kubexm.cli.output import document, say, table
 from kubexm.common.paths import Home
-from kubexm.errors import InvalidInput
+from kubexm.errors import InvalidInput, StoreError
 from kubexm.plan.report import duration
 from kubexm.store import Run, StoredLine
 
@@ -34,7 +34,12 @@ def list_(
     output: Output = "text",
 ) -> int:
     """The latest runs, newest first."""
-    found = tasks.list_runs(Home.from_environment(), limit)
+    unusable: list[StoreError] = []
+    found = tasks.list_runs(Home.from_environment(), limit, unusable.append)
+    if unusable and not found:
+        raise unusable[0]
+    for error in unusable:
+        notice(f"{described(error)}\n")
     if output != "text":
         document([endings.task_data(line.run, line.worked) for line in found], output)
     elif found:
@@ -46,7 +51,7 @@ def list_(
         )
     else:
         say("no runs yet")
-    return 0
+    return max((error.exit_code for error in unusable), default=0)
 
 
 def _row(line: TaskLine) -> tuple[str, ...]:
