@@ -103,6 +103,25 @@ def test_a_retry_with_a_corrected_file_runs_what_changed(kubexm: Kubexm, pipelin
     assert "site/base/setup/motd" not in answer.err
 
 
+def test_what_a_retry_only_looks_at_again_is_not_called_changed(
+    kubexm: Kubexm, pipeline: Write
+) -> None:
+    steps = "- {name: place, directory: {path: /srv/a}}\n" + MOTD
+    hosts = "    - {name: n1}\n"
+    task = task_of(
+        kubexm,
+        pipeline(steps + "\n- {name: no, command: {argv: [test, -e, /nowhere]}}", hosts=hosts),
+    )
+    corrected = pipeline(steps.replace("/srv/a}", "/srv/a, mode: '0700'}"), hosts=hosts)
+
+    answer = kubexm("task", "retry", task, "-f", corrected)
+
+    assert "changed  n1  site/base/setup/place" in answer.err
+    assert "changed  n1  site/base/setup/motd" not in answer.err
+    assert "before   n1  site/base/setup/motd " in answer.err
+    assert "1 of 2 changed had been done before" in answer.out
+
+
 def test_a_retry_with_a_corrected_file_keeps_to_what_was_selected(
     kubexm: Kubexm, pipeline: Write
 ) -> None:

@@ -45,6 +45,8 @@ def _finished(event: events.UnitFinished) -> None:
     result = event.result
     if result.status == "Failed":
         log.error("unit failed", reason=result.message, failure=result.failure)
+    elif result.done_before:
+        log.debug("unit was done before")
     elif result.changed:
         log.info("unit changed")
     else:

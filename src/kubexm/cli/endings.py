@@ -50,7 +50,8 @@ def _done_before(outcome: RunOutcome) -> list[str]:
     nodes = outcome.result.node_results.values()
     units = [host for node in nodes for host in node.host_results.values()]
     changed = [unit for unit in units if unit.changed and unit.status == "Success"]
-    before = sum(_ended_before(unit, outcome.lives[-1].start) for unit in changed)
+    now = outcome.lives[-1].start
+    before = sum(unit.done_before or _ended_before(unit, now) for unit in changed)
     return [f"{before:,} of {len(changed):,} changed had been done before", ""] if before else []
 
 

@@ -67,6 +67,8 @@ def _finished(node: str, host: str, result: HostResult) -> str | None:
 
 
 def _word(node: str, result: HostResult) -> str:
+    if result.done_before:
+        return "before  "
     if result.sign:
         return f"would {result.sign} "
     return "undone  " if is_undo(node) else "changed "

@@ -41,7 +41,7 @@ class Section:
     def count(self, result: HostResult) -> None:
         if result.status == "Failed":
             self.failed += 1
-        elif result.satisfied:
+        elif result.satisfied or result.done_before:
             self.satisfied += 1
         elif result.status == "Skipped":
             self.held_back += 1

@@ -243,8 +243,11 @@ class Lifecycle:
 
     def _found_satisfied(self, unit: Unit, verdict: Verdict) -> Finished:
         """There is nothing to do; if this run set out to do it, then because it has been done."""
-        if unit.ran or self._floor.was_intended(unit):
+        if unit.ran:
             return Finished("Success", verdict.reason, changed=unit.node.work.changes)
+        if self._floor.was_intended(unit):
+            changed = unit.node.work.changes
+            return Finished("Success", verdict.reason, changed=changed, sign="=")
         return Finished("Skipped", verdict.reason, skipped=True, sign="=")
 
     def _foretold(self, unit: Unit, step: Step, verdict: Verdict) -> Finished:

@@ -60,6 +60,11 @@ class HostResult(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fie
         """Nothing had to be done, as opposed to held back."""
         return self.status == "Skipped" and self.skipped
 
+    @property
+    def done_before(self) -> bool:
+        """An earlier life of the run made the change; now there was nothing left to do."""
+        return self.status == "Success" and self.changed and self.sign == "="
+
 
 class NodeResult(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """What one node came to on all its hosts."""
