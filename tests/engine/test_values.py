@@ -91,7 +91,7 @@ def test_a_value_of_a_host_travels_along_same_host_edges() -> None:
 def test_a_graph_in_which_a_value_reaches_nobody_is_refused() -> None:
     provider = play("r", provides=[Key("v")])
 
-    with pytest.raises(InvalidGraph, match="nothing before it provides"):
+    with pytest.raises(InvalidGraph, match="does not wait for `r`, which provides it"):
         Stage().run(parallel(provider, play("a", needs=["v"])))
 
 

@@ -287,7 +287,10 @@ class TestValues:
         )
 
         assert texts(found) == [
-            "g/b: needs the value `token`, which nothing before it provides on n2, n3"
+            (
+                "g/b: needs the value `token` on n2, n3, and does not wait there for `g/a`, "
+                "which provides it"
+            )
         ]
 
     def test_a_value_of_a_host_travels_same_host_edges_and_holes(self) -> None:
@@ -304,7 +307,33 @@ class TestValues:
             a_node("g/a", spec=self.local), a_node("g/b", spec=self.local_user, after=("g/a",))
         )
 
-        assert texts(found) == ["g/b: needs the value `disk`, which nothing before it provides"]
+        assert texts(found) == [
+            (
+                "g/b: needs the value `disk`, which `g/a` provides for each host: such a value "
+                "travels along same-host edges, and a barrier is in between"
+            )
+        ]
+        assert found[0].hint == "link them per host, or give the value run scope"
+
+    def test_a_value_that_is_provided_elsewhere_names_who_does_it(self) -> None:
+        found = problems_of(a_node("g/a", spec=self.local), a_node("g/b", spec=self.local_user))
+
+        assert texts(found) == [
+            "g/b: needs the value `disk`, and does not wait for `g/a`, which provides it"
+        ]
+
+    def test_a_value_of_a_host_does_not_reach_one_of_several(self) -> None:
+        found = problems_of(
+            a_node("g/a", spec=self.local),
+            a_node("g/b", spec=self.local_user, after=("g/a",), one_of=True),
+        )
+
+        assert texts(found) == [
+            (
+                "g/b: needs the value `disk`, which `g/a` provides for each host, and the host "
+                "of a `one_of` node is not known beforehand"
+            )
+        ]
 
     def test_the_hosts_that_lack_a_value_are_named(self) -> None:
         found = problems_of(
@@ -313,7 +342,7 @@ class TestValues:
         )
 
         assert texts(found) == [
-            "g/b: needs the value `disk`, which nothing before it provides on n2, n3"
+            "g/b: needs the value `disk` on n2, n3, where nothing provides it: `g/a` does on n1"
         ]
 
     def test_two_providers_of_one_value_are_refused(self) -> None:

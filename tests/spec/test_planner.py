@@ -485,6 +485,69 @@ def test_a_value_of_one_host_is_not_there_on_another() -> None:
     assert caught.value.problems[0].where == "p.yaml:15:15"
 
 
+VALUE_IN_ANOTHER_TASK = f"""
+{HOSTS}
+modules:
+  - name: m
+    tasks:
+      - name: read
+        runOnRoles: [web]
+        steps:
+          - {{name: v, value: {{key: k, argv: [id], scope: host}}}}
+      - name: between
+        steps: [{{name: s, noop: }}]
+      - name: use
+        runOnRoles: [web]
+        steps:
+          - {{name: s, file: {{path: /a, content: "${{values.k}}"}}}}
+          - {{name: r, file: {{path: /b, content: "${{values.k}}"}}}}
+"""
+
+
+def test_a_value_of_each_host_reaches_a_later_task_host_by_host() -> None:
+    found = nodes(pipeline(VALUE_IN_ANOTHER_TASK))
+
+    assert found["m/use/s"].after == ("p/m/between/s",)
+    assert found["m/use/s"].after_same_host == ("p/m/read/v",)
+    assert found["m/use/r"].after_same_host == ("p/m/use/s",)
+
+
+def test_a_value_of_each_host_reaches_hooks_and_batches_too() -> None:
+    text = VALUE_IN_ANOTHER_TASK.replace(
+        "- name: use\n",
+        "- name: use\n        rolling: {batch: 1}\n        hooks:\n"
+        '          onFailure: [{name: o, barrier: true, command: {argv: [tell, "${values.k}"]}}]\n',
+    )
+
+    found = nodes(pipeline(text))
+
+    assert found["m/use/b/s"].after_same_host == ("p/m/read/v",)
+    assert found["m/use/@on-failure-1/o"].after_same_host == ("p/m/read/v",)
+
+
+def test_hosts_on_which_a_value_is_not_left_are_named_with_who_leaves_it() -> None:
+    text = VALUE_IN_ANOTHER_TASK.replace("- name: use\n        runOnRoles: [web]", "- name: use")
+
+    with pytest.raises(InvalidPipeline) as caught:
+        planned(pipeline(text))
+
+    assert [problem.message.split(": ", 1)[1] for problem in caught.value.problems] == [
+        (
+            "needs the value `k` on c, where nothing provides it: "
+            "`p/m/read/v` (p.yaml:16:15) does on a, b"
+        )
+    ] * 2
+
+
+def test_a_value_of_each_host_does_not_reach_one_of_them() -> None:
+    text = VALUE_IN_ANOTHER_TASK.replace("{name: r, file", "{name: r, runOnOneOf: [web], file")
+
+    with pytest.raises(InvalidPipeline, match="the host of a step with `runOnOneOf`") as caught:
+        planned(pipeline(text))
+
+    assert "`scope: run`" in caught.value.problems[0].hint
+
+
 def test_an_assertion_takes_an_expression() -> None:
     found = nodes(
         with_steps(

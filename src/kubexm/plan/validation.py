@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Protocol
 
 from kubexm.common.nearest import did_you_mean
 from kubexm.errors import Problem
+from kubexm.plan import values
 from kubexm.plan.node import ANY_HOST, Compensation, ExecutionNode, Join
 from kubexm.plan.policy import HostGroup, Pool
 
@@ -55,7 +56,8 @@ def problems(
                 hint="remove one of these dependencies",
             )
         ]
-    return [*_values(graph, order, _provided(given)), *_compensations(graph, kinds)]
+    found = list(values.problems(graph.nodes, graph.joins, order, given))
+    return [*found, *_compensations(graph, kinds)]
 
 
 class _Spelling:
@@ -267,125 +269,3 @@ def _cycle(
         here = next(id for id in vertex.after + vertex.after_same_host if id in stuck)
     ring = list(path)[path[here] :]
     return [*reversed([here, *ring[1:]]), ring[-1]] if len(ring) > 1 else [here, here]
-
-
-def _values(graph: GraphData, order: Sequence[str], given: _Known) -> Iterator[Problem]:
-    providers = {id: node.step.provides for id, node in graph.nodes.items() if node.step.provides}
-    if not providers and not any(node.step.needs for node in graph.nodes.values()):
-        return
-    yield from _providers(graph, providers)
-    yield from _needs(graph, order, given)
-
-
-def _providers(graph: GraphData, providers: Iterable[str]) -> Iterator[Problem]:
-    run_scoped: dict[str, str] = {}
-    host_scoped: dict[tuple[str, str], str] = {}
-    for id in providers:
-        node = graph.nodes[id]
-        for key in node.step.provides:
-            if key.ttl is not None and not 0 < key.ttl < math.inf:
-                said = f"provides `{key.name}` for {key.ttl} s, want more than 0"
-                yield Problem(said, where=id, hint="leave out `ttl` for a value that stays")
-            if key.scope == "run":
-                yield from _run_provider(node, key.name, run_scoped)
-            else:
-                yield from _host_provider(node, key.name, host_scoped)
-    for (name, _), id in host_scoped.items():
-        if (other := run_scoped.pop(name, None)) is not None:
-            said = f"provides `{name}` for each host, and `{other}` for the whole run"
-            yield Problem(said, where=id)
-
-
-def _run_provider(node: ExecutionNode, key: str, known: dict[str, str]) -> Iterator[Problem]:
-    if not node.one_of and len(node.hosts) != 1:
-        yield Problem(
-            f"provides `{key}` for the whole run from {len(node.hosts)} hosts",
-            where=node.id,
-            hint="run it on one host, on `one_of` them, or give the value host scope",
-        )
-    if (other := known.setdefault(key, node.id)) != node.id:
-        yield Problem(f"provides `{key}`, and so does `{other}`", where=node.id)
-
-
-def _host_provider(
-    node: ExecutionNode, key: str, known: dict[tuple[str, str], str]
-) -> Iterator[Problem]:
-    for host in node.hosts:
-        if (other := known.setdefault((key, host), node.id)) != node.id:
-            yield Problem(f"provides `{key}` on `{host}`, and so does `{other}`", where=node.id)
-
-
-class _Known(NamedTuple):
-    """The values that are there when a vertex opens, and those a barrier on it would give."""
-
-    anywhere: frozenset[str] = frozenset()
-    on_hosts: Mapping[str, frozenset[str]] = {}
-    """Along same-host edges: a value of a host, or of the run where it was made."""
-    after_barrier: frozenset[str] = frozenset()
-
-
-def _provided(nodes: Iterable[ExecutionNode]) -> _Known:
-    anywhere: set[str] = set()
-    on_hosts: dict[str, frozenset[str]] = {}
-    for node in nodes:
-        for key in node.step.provides:
-            if key.scope == "run":
-                anywhere.add(key.name)
-            else:
-                on_hosts[key.name] = on_hosts.get(key.name, frozenset()) | frozenset(node.hosts)
-    return _Known(frozenset(anywhere), on_hosts)
-
-
-def _needs(graph: GraphData, order: Sequence[str], given: _Known) -> Iterator[Problem]:
-    """One pass in order: what there is before each vertex."""
-    known: dict[str, _Known] = {}
-    for id in order:
-        vertex = graph.nodes.get(id) or graph.joins[id]
-        anywhere = given.anywhere.union(
-            *(known[before].after_barrier for before in vertex.after),
-            *(known[before].anywhere for before in vertex.after_same_host),
-        )
-        along = [known[before].on_hosts for before in vertex.after_same_host]
-        on_hosts = _union([given.on_hosts, *along])
-        passed = anywhere.union(*(known[d].after_barrier for d in vertex.after_same_host))
-        if isinstance(vertex, ExecutionNode):
-            yield from _missing(vertex, anywhere, on_hosts)
-            on_hosts, passed = _with_provided(vertex, on_hosts, passed)
-        known[id] = _Known(anywhere, on_hosts, passed)
-
-
-def _union(parts: Iterable[Mapping[str, frozenset[str]]]) -> dict[str, frozenset[str]]:
-    united: dict[str, frozenset[str]] = {}
-    for part in parts:
-        for key, hosts in part.items():
-            united[key] = united[key] | hosts if key in united else hosts
-    return united
-
-
-def _missing(
-    node: ExecutionNode, anywhere: frozenset[str], on_hosts: Mapping[str, frozenset[str]]
-) -> Iterator[Problem]:
-    for need in node.step.needs:
-        if need in anywhere:
-            continue
-        hosts = on_hosts.get(need, frozenset())
-        lacking = [] if node.one_of else [host for host in node.hosts if host not in hosts]
-        if lacking or node.one_of:
-            where = f" on {', '.join(lacking[:5])}" if hosts and lacking else ""
-            yield Problem(
-                f"needs the value `{need}`, which nothing before it provides{where}",
-                where=node.id,
-                hint="put a step that provides it before this one: behind a barrier for a value of "
-                "the run, along same-host edges for one of each host",
-            )
-
-
-def _with_provided(
-    node: ExecutionNode, on_hosts: dict[str, frozenset[str]], passed: frozenset[str]
-) -> tuple[dict[str, frozenset[str]], frozenset[str]]:
-    for key in node.step.provides:
-        if key.scope == "run":
-            passed |= {key.name}
-        hosts = on_hosts.get(key.name, frozenset()) | frozenset(node.hosts)
-        on_hosts = {**on_hosts, key.name: hosts}
-    return on_hosts, passed

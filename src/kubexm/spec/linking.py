@@ -8,7 +8,8 @@ from graphlib import CycleError, TopologicalSorter
 
 import msgspec
 
-from kubexm.plan import ExecutionFragment, ExecutionNode, Join, chain, parallel, per_host
+from kubexm.plan import ExecutionFragment, ExecutionNode, Join, chain, parallel, per_host, values
+from kubexm.plan.validation import topological_order
 from kubexm.spec.fields import Finding
 from kubexm.spec.model import AfterSpec, Link
 
@@ -62,6 +63,14 @@ def cycles(siblings: Sequence[Sibling], link: Link) -> Iterator[Finding]:
                     message = f"these wait for each other: {path}"
                     yield Finding((number, "after", index), message, "remove one of the edges")
                     return
+
+
+def with_values(whole: ExecutionFragment) -> ExecutionFragment:
+    """The fragment, with the edges that values of hosts need to reach those who name them."""
+    nodes = {node.id: node for node in whole.nodes}
+    joins = {join.id: join for join in whole.joins}
+    order, _ = topological_order(nodes, joins)
+    return msgspec.structs.replace(whole, nodes=tuple(values.carried(nodes, joins, order).values()))
 
 
 def strangers(siblings: Sequence[Sibling]) -> Iterator[Finding]:

@@ -53,6 +53,17 @@ from kubexm.spec.steps import PlannedStep, StepPlanner
 from kubexm.step.parameters import SECRETS
 
 _QUOTED = re.compile(r"`([^`]+)`")
+_IN_FILES = (
+    ("`one_of` them", "one of them by `runOnOneOf`"),
+    ("a `one_of` node", "a step with `runOnOneOf`"),
+    ("give the value host scope", "say `scope: host`"),
+    ("give the value run scope", "say `scope: run` where it is provided by one host"),
+    (
+        "depend on it with a barrier",
+        "say `link: barrier` around both, or `after` with it and `scope: all`",
+    ),
+)
+"""What graphs and what files call the same thing."""
 _MOMENTS: tuple[tuple[str, Moment], ...] = (
     ("pre", "pre"),
     ("post", "post"),
@@ -130,7 +141,8 @@ class _Planner:
         groups = tuple(self._groups())
         secret = self._steps.secret_values()
         self._findings.extend(self._steps.exposed(secret))
-        graph = self._graph(name, self._kept_private(whole, secret), groups)
+        private = self._kept_private(linking.with_values(whole), secret)
+        graph = self._graph(name, private, groups)
         found = [*self._unplaced, *self._placed([*self._findings, *self._steps.findings])]
         if graph is None or found:
             message = f"`{self._document.file}` can't be planned"
@@ -376,8 +388,8 @@ class _Planner:
         undone = (item for part in whole.compensations for item in part.nodes)
         origin = {item.id: self._origin[id(item.step)] for item in (*whole.nodes, *undone)}
         for problem in found:
-            message = _QUOTED.sub(partial(self._with_place, origin), problem.message)
-            hint = problem.hint.replace("`one_of` them", "one of them by `runOnOneOf`")
+            message = _QUOTED.sub(partial(self._with_place, origin), _as_written(problem.message))
+            hint = _as_written(problem.hint)
             if (path := origin.get(problem.where)) is not None:
                 self._findings.append(Finding(path, message, hint))
             else:
@@ -393,3 +405,10 @@ class _Planner:
         if not graph.nodes:
             hint = f"add hosts with the roles it names, or run it on `{CONTROL_NODE}`"
             yield Problem("nothing to do: no step has a host to run on", hint=hint)
+
+
+def _as_written(text: str) -> str:
+    """What is said of a graph, in the words of a file."""
+    for ours, theirs in _IN_FILES:
+        text = text.replace(ours, theirs)
+    return text
