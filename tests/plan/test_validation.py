@@ -357,7 +357,7 @@ class TestValues:
             a_node("g/a", "n1", "n2", spec=self.local), a_node("g/b", "n2", "n3", spec=self.local)
         )
 
-        assert texts(found) == ["g/b: provides `disk` on `n2`, and so does `g/a`"]
+        assert texts(found) == ["g/b: provides `disk` on n2, and so does `g/a`"]
 
     def test_a_value_is_of_the_run_or_of_a_host_but_not_both(self) -> None:
         found = problems_of(

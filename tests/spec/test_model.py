@@ -83,7 +83,7 @@ def test_a_model_cant_be_changed() -> None:
 
 def test_problems_come_in_the_order_of_the_file_each_once() -> None:
     with pytest.raises(InvalidPipeline) as caught:
-        read_pipeline(BAD / "many-at-once.yaml")
+        plan(read_pipeline(BAD / "many-at-once.yaml"))
 
     lines = [int(problem.where.split(":")[1]) for problem in caught.value.problems]
     assert lines == sorted(lines)
@@ -133,7 +133,7 @@ def test_a_mode_is_described_as_the_text_it_has_to_be() -> None:
 
 def test_a_key_that_can_have_one_value_is_offered_with_it() -> None:
     with pytest.raises(InvalidPipeline) as caught:
-        parse_pipeline(with_steps("- {name: s, noop: }").partition("\n")[2])
+        plan(parse_pipeline(with_steps("- {name: s, noop: }").partition("\n")[2]))
 
     assert [problem.hint for problem in caught.value.problems] == [
         "add `apiVersion: kubexm.io/v1alpha1`"

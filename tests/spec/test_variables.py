@@ -6,6 +6,7 @@ from tests.spec.texts import HOSTS, nodes, pipeline, planned, with_steps
 from kubexm.errors import InvalidInput, InvalidPipeline
 from kubexm.spec.overrides import parse_overrides
 from kubexm.spec.pipeline import parse_pipeline
+from kubexm.spec.planner import plan
 
 BODY = """
 hosts:
@@ -200,7 +201,7 @@ def test_a_literal_secret_is_refused_unless_it_is_allowed() -> None:
 
     assert "a secret written out" in problem_of(text)
     with pytest.raises(InvalidPipeline) as caught:
-        parse_pipeline(text)
+        plan(parse_pipeline(text))
     assert caught.value.problems[0].hint == (
         "write `env://DB_PASSWORD` or `file:///PATH` in its place"
     )

@@ -120,9 +120,12 @@ def _run_provider(node: ExecutionNode, key: str, known: dict[str, str]) -> Itera
 def _host_provider(
     node: ExecutionNode, key: str, known: dict[tuple[str, str], str]
 ) -> Iterator[Problem]:
+    shared: dict[str, list[str]] = {}
     for host in node.hosts:
         if (other := known.setdefault((key, host), node.id)) != node.id:
-            yield _doubled(node, f"provides `{key}` on `{host}`, and so does `{other}`")
+            shared.setdefault(other, []).append(host)
+    for other, hosts in shared.items():
+        yield _doubled(node, f"provides `{key}` on {_listed(hosts)}, and so does `{other}`")
 
 
 def _doubled(node: ExecutionNode, said: str) -> Problem:

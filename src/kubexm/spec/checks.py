@@ -39,6 +39,16 @@ def findings(data: Any) -> Iterator[Finding]:
         yield from shapes.mismatches(simulate, shape, ("spec", "simulate"))
 
 
+def misplaced_secrets(data: Any) -> Iterator[Finding]:
+    """References to secrets where no step resolves them; the steps can be planned all the same."""
+    body = _mapping(_mapping(data).get("spec"))
+    for path, step in written_steps(body, ("spec",)):
+        if (kind := kind_key(step)) is not None and isinstance(step[kind], Mapping):
+            params, _ = conditions.turned(kind, step[kind], None)
+            found = secrets.misplaced(kind, params)
+            yield from (finding.under(*path, kind) for finding in found)
+
+
 def written_steps(scope: Written, path: DataPath) -> Iterator[tuple[DataPath, Written]]:
     """Every step and hook inside a scope, with its path."""
     for moment in _MOMENTS:
@@ -86,8 +96,6 @@ def _parameters(step: Written, kind: str) -> Iterator[Finding]:
         yield from _condition(expression, conditions.THAT, step)
         params = {**params, conditions.THAT: False}
     yield from parameters.findings(kind, params)
-    if isinstance(params, Mapping):
-        yield from secrets.misplaced(kind, params)
     if step.get("forEach") is None:
         yield from _items(params)
 

@@ -14,6 +14,7 @@ from kubexm.spec.fields import Finding
 from kubexm.spec.model import HostSpec, PipelineBody
 from kubexm.spec.overrides import Override, applied
 from kubexm.spec.references import BadReference, Reference
+from kubexm.spec.sound import NO_GAPS, Gaps
 from kubexm.spec.source import DataPath
 
 MAX_CHAIN = 50
@@ -44,8 +45,17 @@ class InventoryHost(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
 class Inventory:
     """Hosts by name and by role, in the order of the file, the control node first."""
 
-    def __init__(self, hosts: Sequence[InventoryHost], declared: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        hosts: Sequence[InventoryHost],
+        declared: Iterable[str] = (),
+        *,
+        unknown: Iterable[str] = (),
+        is_partial: bool = False,
+    ) -> None:
         self.hosts = {host.name: host for host in hosts}
+        self._unknown = frozenset(unknown)
+        self._is_partial = is_partial
         self._by_roles: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._members: dict[tuple[str, ...], frozenset[str]] = {}
         found = (role for host in hosts for role in host.roles)
@@ -60,6 +70,17 @@ class Inventory:
             )
         return known
 
+    def can_judge(self, reference: Reference) -> bool:
+        """Whether it is known what a reference names, and if it is missing that it is."""
+        if reference.root == "host":
+            return not self._is_partial
+        if reference.root != "vars":
+            return True
+        name = reference.path[0]
+        if self._is_partial and name not in self.hosts[CONTROL_NODE].vars:
+            return False  # a host may bring it
+        return name not in self._unknown
+
     def members(self, roles: tuple[str, ...]) -> frozenset[str]:
         """The same hosts without their order."""
         if (known := self._members.get(roles)) is None:
@@ -73,16 +94,20 @@ class Inventory:
         return not wanted.isdisjoint(host.roles)
 
 
-def build(body: PipelineBody, overrides: Sequence[Override]) -> tuple[Inventory, list[Finding]]:
-    """The inventory of a pipeline, and what is wrong with its variables."""
+def build(
+    body: PipelineBody, overrides: Sequence[Override], gaps: Gaps = NO_GAPS
+) -> tuple[Inventory, list[Finding]]:
+    """The inventory of a pipeline, and what is wrong with its variables beyond these gaps."""
     control = HostSpec(name=CONTROL_NODE, address="localhost", connection="local")
-    shared = _Variables(body.vars, {}, overrides)
+    unknown = _Unknown(gaps.variables)
+    shared = _Variables(body.vars, {}, overrides, unknown)
     found = OnHosts()
     hosts = [_host(control, (CONTROL_NODE,), shared, found)]
     for number, host in enumerate(body.hosts):
-        own = _Variables(body.vars, host.vars, overrides, number) if host.vars else shared
+        own = _Variables(body.vars, host.vars, overrides, unknown, number) if host.vars else shared
         hosts.append(_host(host, host.roles, own, found))
-    return Inventory(hosts, body.roles), [*found.findings(len(hosts))]
+    known = Inventory(hosts, body.roles, unknown=unknown.all, is_partial=gaps.hosts)
+    return known, [*found.findings(len(hosts))]
 
 
 def _host(
@@ -125,6 +150,14 @@ def _named(hosts: Sequence[str]) -> str:
     return f" on {', '.join(f'`{host}`' for host in hosts[:3])}{more}"
 
 
+class _Unknown:
+    """The variables that have no value: those that were wrong before, and those found since."""
+
+    def __init__(self, before: frozenset[str]) -> None:
+        self.before = before
+        self.all = set(before)
+
+
 class _Variables:
     """The variables of one host, or of all hosts that have none of their own."""
 
@@ -133,8 +166,10 @@ class _Variables:
         shared: Mapping[str, Any],
         own: Mapping[str, Any],
         overrides: Sequence[Override],
+        unknown: _Unknown,
         number: int | None = None,
     ) -> None:
+        self._unknown = unknown
         self._own = frozenset(own)
         self._number = number
         self._raw = applied({**shared, **own}, overrides)
@@ -144,12 +179,15 @@ class _Variables:
         """The final values on a host; hosts that have the same values share one object."""
         if self._plain:
             return self._raw, []
-        resolver = _Resolver(self._raw, host.described())
+        resolver = _Resolver(self._raw, host.described(), self._unknown.before)
         values, findings = {}, []
         for name in self._raw:
             try:
                 values[name] = resolver.variable(name)
+            except _NamesTheUnknown:
+                self._unknown.all.add(name)
             except BadReference as error:
+                self._unknown.all.add(name)
                 findings.append(Finding(self._place(name), str(error), error.hint))
         return values, findings
 
@@ -159,11 +197,18 @@ class _Variables:
         return ("spec", "vars", name)
 
 
+class _NamesTheUnknown(BadReference):
+    """A variable names one that is wrong itself, which is told there."""
+
+
 class _Resolver:
     """Resolves variables that name each other, each once, and none without bound."""
 
-    def __init__(self, raw: Mapping[str, Any], host: Mapping[str, Any]) -> None:
+    def __init__(
+        self, raw: Mapping[str, Any], host: Mapping[str, Any], unknown: frozenset[str]
+    ) -> None:
         self._raw = raw
+        self._unknown = unknown
         self._host = host
         self._known: dict[str, Any] = {}
         self._weights: dict[str, int] = {}
@@ -194,6 +239,8 @@ class _Resolver:
         if reference.root == "host":
             return references.look_up(reference, self._host)
         name = reference.path[0]
+        if name in self._unknown:
+            raise _NamesTheUnknown(f"`{name}` has no value")
         if name not in self._raw:
             return references.look_up(reference, self._raw)
         value = self.variable(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
@@ -69,8 +69,33 @@ def with_values(whole: ExecutionFragment) -> ExecutionFragment:
     """The fragment, with the edges that values of hosts need to reach those who name them."""
     nodes = {node.id: node for node in whole.nodes}
     joins = {join.id: join for join in whole.joins}
+    if len(nodes) < len(whole.nodes):
+        return whole  # an id is there twice: the graph will be refused
     order, _ = topological_order(nodes, joins)
     return msgspec.structs.replace(whole, nodes=tuple(values.carried(nodes, joins, order).values()))
+
+
+def without_needs(whole: ExecutionFragment, left: Container[str]) -> ExecutionFragment:
+    """The fragment, with nodes that do not need these values."""
+
+    def contented(nodes: Iterable[ExecutionNode]) -> tuple[ExecutionNode, ...]:
+        return tuple(_without_needs(node, left) for node in nodes)
+
+    return msgspec.structs.replace(
+        whole,
+        nodes=contented(whole.nodes),
+        compensations=tuple(
+            msgspec.structs.replace(item, nodes=contented(item.nodes))
+            for item in whole.compensations
+        ),
+    )
+
+
+def _without_needs(node: ExecutionNode, left: Container[str]) -> ExecutionNode:
+    needs = tuple(need for need in node.step.needs if need not in left)
+    if needs == node.step.needs:
+        return node
+    return msgspec.structs.replace(node, step=msgspec.structs.replace(node.step, needs=needs))
 
 
 def strangers(siblings: Sequence[Sibling]) -> Iterator[Finding]:

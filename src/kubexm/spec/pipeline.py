@@ -1,4 +1,8 @@
-"""The door for pipeline files: read, checked as a whole, and refused with every problem at once."""
+"""The door for pipeline files: read and checked as a whole; what is wrong is told by the planner.
+
+A file that is wrong somewhere is a pipeline all the same, as far as it is sound: so its planning
+finds what else is wrong, and all problems come at once.
+"""
 
 from __future__ import annotations
 
@@ -8,26 +12,35 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from kubexm.errors import InvalidPipeline
-from kubexm.spec import checks, literals, problems, source
+from kubexm.spec import checks, literals, problems, sound, source
+from kubexm.spec.fields import Finding
 from kubexm.spec.model import PipelineSpec
+from kubexm.spec.sound import NO_GAPS, Gaps
 from kubexm.spec.source import Document
 
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """A valid pipeline, and the document it was written in."""
+    """A pipeline as far as it is sound, and the document it was written in."""
 
     spec: PipelineSpec
     document: Document
+    found: tuple[Finding, ...] = ()
+    """What is wrong with it, as far as that shows without planning."""
+    gaps: Gaps = NO_GAPS
+    """What is not in `spec` for that."""
 
     @property
     def name(self) -> str:
         return self.spec.metadata.name
 
+    @property
+    def is_valid(self) -> bool:
+        return not self.found and not self.document.notes
+
 
 def read_pipeline(path: Path, *, allow_literal_secrets: bool = False) -> Pipeline:
-    """The pipeline in a file; `InvalidPipeline` with every problem if there is any."""
+    """The pipeline in a file; `InvalidPipeline` if no part of it can be planned."""
     return checked(source.read(path), allow_literal_secrets=allow_literal_secrets)
 
 
@@ -38,7 +51,7 @@ def parse_pipeline(
     directory: Path | None = None,
     allow_literal_secrets: bool = False,
 ) -> Pipeline:
-    """The pipeline in a text; `InvalidPipeline` with every problem if there is any."""
+    """The pipeline in a text; `InvalidPipeline` if no part of it can be planned."""
     document = source.parse(text, file, directory)
     return checked(document, allow_literal_secrets=allow_literal_secrets)
 
@@ -49,19 +62,34 @@ def pipeline_from(data: Any) -> Pipeline:
 
 
 def checked(document: Document, *, allow_literal_secrets: bool = False) -> Pipeline:
-    """The pipeline in a document."""
-    found = list(checks.findings(document.data))
+    """The pipeline in a document, with what is wrong with it."""
+    data = document.data
+    spec, of_form = _modelled(data)
+    of_form.extend(checks.findings(data))
+    of_secrets = list(checks.misplaced_secrets(data))
     if not allow_literal_secrets:
-        found.extend(literals.findings(document.data))
-    spec: PipelineSpec | None = None
+        of_secrets.extend(literals.findings(data))
+    found = (*of_form, *of_secrets)
+    # A secret that was written out will be a reference, which may stand in fewer places.
+    in_the_way = [*of_form, *filter(_is_of_a_variable, of_secrets)]
+    if spec is not None and not in_the_way:
+        return Pipeline(spec, document, found)
+    part = sound.sound_part(data, in_the_way)
+    if part is None:
+        listed = problems.placed(found, document)
+        raise problems.refusal(document, "is not a valid pipeline", listed, is_all=False)
+    return Pipeline(part[0], document, found, part[1])
+
+
+def _modelled(data: Any) -> tuple[PipelineSpec | None, list[Finding]]:
     try:
-        spec = PipelineSpec.model_validate(document.data)
+        return PipelineSpec.model_validate(data), []
     except ValidationError as error:
-        found.extend(problems.of_validation(error, document.data))
-    if spec is None or found or document.notes:
-        raise InvalidPipeline(
-            f"`{document.file}` is not a valid pipeline",
-            problems=problems.placed(found, document),
-            hint=source.CORRECT,
-        )
-    return Pipeline(spec, document)
+        return None, problems.of_validation(error, data)
+
+
+def _is_of_a_variable(finding: Finding) -> bool:
+    match finding.path:
+        case ("spec", "vars", *_) | ("spec", "hosts", int(), "vars", *_):
+            return True
+    return False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -28,7 +27,7 @@ from kubexm.plan import (
 )
 from kubexm.plan.scope import Moment
 from kubexm.sim.settings import WorldSettings
-from kubexm.spec import exposure, inventory, linking, problems, references
+from kubexm.spec import complaints, exposure, inventory, linking, problems, references
 from kubexm.spec.fields import Finding
 from kubexm.spec.files import ExternalFiles
 from kubexm.spec.inventory import InventoryHost
@@ -48,22 +47,11 @@ from kubexm.spec.overrides import Override
 from kubexm.spec.pipeline import Pipeline
 from kubexm.spec.references import Reference
 from kubexm.spec.settings import Settings, constraints
-from kubexm.spec.source import CORRECT, DataPath
+from kubexm.spec.sound import Leavings
+from kubexm.spec.source import DataPath
 from kubexm.spec.steps import PlannedStep, StepPlanner
 from kubexm.step.parameters import SECRETS
 
-_QUOTED = re.compile(r"`([^`]+)`")
-_IN_FILES = (
-    ("`one_of` them", "one of them by `runOnOneOf`"),
-    ("a `one_of` node", "a step with `runOnOneOf`"),
-    ("give the value host scope", "say `scope: host`"),
-    ("give the value run scope", "say `scope: run` where it is provided by one host"),
-    (
-        "depend on it with a barrier",
-        "say `link: barrier` around both, or `after` with it and `scope: all`",
-    ),
-)
-"""What graphs and what files call the same thing."""
 _MOMENTS: tuple[tuple[str, Moment], ...] = (
     ("pre", "pre"),
     ("post", "post"),
@@ -104,6 +92,8 @@ class _Place:
     """All hosts of the scope that goes in batches."""
     batch: tuple[str, ...] | None = None
     """Those of them that are planned now."""
+    unsettled: bool = False
+    """Whether it is not known where or when the steps here run: they become no nodes."""
 
     def inside(self, spec: ScopeFields | StepFields, *path: str | int) -> _Place:
         """The place of a part of this scope."""
@@ -121,7 +111,8 @@ class _Planner:
         self._document = pipeline.document
         self._body = pipeline.spec.spec
         self._overrides = overrides
-        self._inventory, self._findings = inventory.build(self._body, overrides)
+        self._known_gaps = pipeline.gaps
+        self._inventory, self._findings = inventory.build(self._body, overrides, pipeline.gaps)
         self._files = ExternalFiles(self._document.directory)
         variables = self._inventory.hosts[CONTROL_NODE].vars
         self._steps = StepPlanner(self._inventory, variables, self._files)
@@ -130,8 +121,8 @@ class _Planner:
         self._origin: dict[int, DataPath] = {}
         self._unplaced: list[Problem] = []
         """What is wrong and stands nowhere in the file."""
-        self._has_gaps = False
-        """Whether steps are missing in the graph because something is wrong with them."""
+        self._gaps = set(pipeline.gaps.paths)
+        """Where steps are missing in the graph, because something is wrong with them."""
 
     def planned(self) -> PlannedPipeline:
         body, name = self._body, self._pipeline.name
@@ -143,10 +134,8 @@ class _Planner:
         self._findings.extend(self._steps.exposed(secret))
         private = self._kept_private(linking.with_values(whole), secret)
         graph = self._graph(name, private, groups)
-        found = [*self._unplaced, *self._placed([*self._findings, *self._steps.findings])]
-        if graph is None or found:
-            message = f"`{self._document.file}` can't be planned"
-            raise InvalidPipeline(message, problems=found, hint=CORRECT)
+        if graph is None or not self._pipeline.is_valid or self._unplaced or self._all_findings():
+            raise self._refusal()
         return PlannedPipeline(
             graph,
             tuple(self._inventory.hosts.values()),
@@ -155,6 +144,18 @@ class _Planner:
             tuple(self._placed(self._steps.notices)),
             self._places(graph),
         )
+
+    def _all_findings(self) -> list[Finding]:
+        return [*self._pipeline.found, *self._findings, *self._steps.findings]
+
+    def _refusal(self) -> InvalidPipeline:
+        said = "can't be planned" if self._pipeline.is_valid else "is not a valid pipeline"
+        found = [*self._unplaced, *self._placed(self._all_findings())]
+        is_all = not self._known_gaps.hosts and not self._all_gaps()
+        return problems.refusal(self._document, said, found, is_all=is_all)
+
+    def _all_gaps(self) -> set[DataPath]:
+        return self._gaps | self._steps.gaps
 
     def _placed(self, findings: Iterable[Finding]) -> list[Problem]:
         return problems.placed(findings, self._document)
@@ -168,6 +169,8 @@ class _Planner:
         }
 
     def _unknown_overrides(self) -> Iterator[Problem]:
+        if self._all_gaps():
+            return  # what is not planned may name them
         written = [self._body.vars, *(host.vars for host in self._body.hosts)]
         known = {name for variables in written for name in variables}
         named = {ref.path[0] for _, ref in references.scan(written) if isinstance(ref, Reference)}
@@ -216,7 +219,7 @@ class _Planner:
         ring = list(linking.cycles(siblings, link))
         self._findings.extend(finding.under(*path) for finding in ring)
         if ring:
-            self._has_gaps = True
+            self._gaps.add(path)
             return None
         if link == "per-host":
             self._warnings.extend(finding.under(*path) for finding in linking.strangers(siblings))
@@ -230,6 +233,7 @@ class _Planner:
         body: Body,
         batches: RollingSpec | None = None,
     ) -> ExecutionFragment | None:
+        place = self._settled(place)
         if self._is_first_look(place):
             self._known_roles(spec, place)
         whole = body(place) if batches is None else self._rolling(batches, place, body)
@@ -243,6 +247,8 @@ class _Planner:
     def _rolling(self, spec: RollingSpec, place: _Place, body: Body) -> ExecutionFragment:
         hosts = self._hosts(place.settings.roles, place)
         rolls = replace(place, rolling=frozenset(hosts))
+        if not hosts:
+            body(replace(rolls, batch=()))  # to see what is wrong there whatever the hosts
         return rolling(hosts, spec.batch, lambda some: body(replace(rolls, batch=tuple(some))))
 
     def _hooks(self, hooks: HooksSpec, place: _Place) -> Iterator[HookFragment]:
@@ -254,6 +260,9 @@ class _Planner:
                     yield HookFragment(moment, fragment, hook.barrier)
 
     def _step(self, step: StepFields, place: _Place, link: Link) -> ExecutionFragment | None:
+        if place.path in self._known_gaps.left_out:
+            return None
+        place = self._settled(place)
         if is_first := self._is_first_look(place):
             self._known_roles(step, place)
             self._rolls_along(step, place)
@@ -267,6 +276,11 @@ class _Planner:
             self._steps.check(entry, hosts)
         nodes = [self._node(entry, step, place, hosts) for entry in entries]
         return linking.sequence(nodes, link)
+
+    def _settled(self, place: _Place) -> _Place:
+        """The place, marked if the file leaves open where or when its steps run."""
+        is_open = place.path in self._known_gaps.unsettled or self._known_gaps.hosts
+        return replace(place, unsettled=True) if is_open else place
 
     def _look_everywhere(self, entries: Sequence[PlannedStep]) -> None:
         """Find what is wrong with steps whatever host they would run on."""
@@ -295,6 +309,8 @@ class _Planner:
         return scope(entry.label, single, hooks=hooks)
 
     def _hosts(self, roles: tuple[str, ...], place: _Place) -> tuple[str, ...]:
+        if place.unsettled:
+            return ()
         if place.batch is None:
             return self._inventory.names(roles)
         among = self._inventory.members(roles)
@@ -307,6 +323,8 @@ class _Planner:
         return len(self._looked_at) > known
 
     def _known_roles(self, spec: ScopeFields | StepFields, place: _Place) -> None:
+        if self._known_gaps.hosts:
+            return
         known = self._inventory.roles
         asked = [("runOnRoles", spec.run_on_roles or ())]
         if isinstance(spec, StepFields):
@@ -314,14 +332,14 @@ class _Planner:
         for key, roles in asked:
             for number, role in enumerate(roles):
                 if role not in known:
-                    self._has_gaps = True
+                    self._gaps.add(place.path)
                     declare = f"if it may have no host, say `roles: [{role}]` under `spec`"
                     hint = f"{did_you_mean(role, known)}; {declare}"
                     finding = Finding((key, number), f"no host has the role `{role}`", hint)
                     self._findings.append(finding.under(*place.path))
 
     def _rolls_along(self, step: StepFields, place: _Place) -> None:
-        if place.rolling is None:
+        if place.rolling is None or place.unsettled:
             return
         if step.run_on_one_of:
             message, hint = "`runOnOneOf` inside of `rolling`", "put it into a task of its own"
@@ -335,6 +353,8 @@ class _Planner:
         for name, group in self._body.groups.items():
             hosts = self._inventory.names(group.roles)
             if group.minimum > len(hosts):
+                if self._known_gaps.hosts:
+                    continue
                 message = f"wants {group.minimum} hosts, and only {len(hosts)} have these roles"
                 path = ("spec", "groups", name, "minimum")
                 self._findings.append(Finding(path, message, "lower it or add hosts"))
@@ -364,19 +384,21 @@ class _Planner:
     def _graph(
         self, name: str, whole: ExecutionFragment, groups: tuple[HostGroup, ...]
     ) -> ExecutionGraph | None:
-        if self._has_gaps or self._steps.has_gaps:
-            return None  # what is not there would be missed by all that needs it
+        # Nobody misses a value that a step may leave which could not be planned.
+        anything = self._known_gaps.blanks
+        left = Leavings(self._document.data, self._all_gaps(), anything=anything)
+        part = linking.without_needs(whole, left)
         try:
             return build(
                 name,
-                whole.nodes,
-                joins=whole.joins,
+                part.nodes,
+                joins=part.joins,
                 hosts=tuple(self._inventory.hosts),
                 groups=groups,
                 pools={key: Pool(pool.size, pool.scope) for key, pool in self._body.pools.items()},
                 on_failure=self._body.on_failure,
                 digests={**self._steps.digests, **self._files.digests},
-                compensations=whole.compensations,
+                compensations=part.compensations,
             )
         except InvalidGraph as error:
             found = error.problems or (Problem(error.message, hint=error.hint),)
@@ -384,31 +406,15 @@ class _Planner:
             return None
 
     def _complain(self, found: Iterable[Problem], whole: ExecutionFragment) -> None:
-        """Note problems of the graph, in the words of the file and at the steps they are about."""
+        """Note problems of the graph at the steps they are about."""
         undone = (item for part in whole.compensations for item in part.nodes)
         origin = {item.id: self._origin[id(item.step)] for item in (*whole.nodes, *undone)}
-        for problem in found:
-            message = _QUOTED.sub(partial(self._with_place, origin), _as_written(problem.message))
-            hint = _as_written(problem.hint)
-            if (path := origin.get(problem.where)) is not None:
-                self._findings.append(Finding(path, message, hint))
-            else:
-                self._unplaced.append(Problem(message, problem.where, hint))
-
-    def _with_place(self, origin: Mapping[str, DataPath], found: re.Match[str]) -> str:
-        """The path of a node, and where its step is written."""
-        path = origin.get(found[1])
-        return found[0] if path is None else f"{found[0]} ({self._document.at(path)})"
+        findings, elsewhere = complaints.placed(found, origin, self._document)
+        self._findings.extend(findings)
+        self._unplaced.extend(elsewhere)
 
     def _said(self, graph: ExecutionGraph) -> Iterator[Problem]:
         yield from self._placed(self._warnings)
         if not graph.nodes:
             hint = f"add hosts with the roles it names, or run it on `{CONTROL_NODE}`"
             yield Problem("nothing to do: no step has a host to run on", hint=hint)
-
-
-def _as_written(text: str) -> str:
-    """What is said of a graph, in the words of a file."""
-    for ours, theirs in _IN_FILES:
-        text = text.replace(ours, theirs)
-    return text

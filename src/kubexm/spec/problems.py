@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
@@ -13,10 +13,10 @@ from pydantic_core import ErrorDetails
 
 from kubexm.common.marks import SourceMark
 from kubexm.common.nearest import did_you_mean, nearest
-from kubexm.errors import Problem
+from kubexm.errors import InvalidPipeline, Problem
 from kubexm.spec.fields import Finding, shown, written_path
 from kubexm.spec.model import KIND_KEY, PARAMS_KEY, Model, PipelineSpec, StepFields, kind_key
-from kubexm.spec.source import DataPath, Document, Note
+from kubexm.spec.source import CORRECT, DataPath, Document, Note
 from kubexm.step import registry
 
 _WANTED = {
@@ -51,6 +51,14 @@ def placed(findings: Iterable[Finding], document: Document) -> list[Problem]:
         key=lambda note: (note.mark.line, note.mark.column, note.message),
     )
     return [note.problem for note in ordered]
+
+
+def refusal(
+    document: Document, said: str, found: Sequence[Problem], *, is_all: bool
+) -> InvalidPipeline:
+    """The error with these problems; it says so if there may be more behind them."""
+    hint = CORRECT if is_all else f"{CORRECT}; more may be found when these are mended"
+    return InvalidPipeline(f"`{document.file}` {said}", problems=found, hint=hint)
 
 
 def of_validation(error: ValidationError, data: Any) -> list[Finding]:

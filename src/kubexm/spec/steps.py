@@ -53,6 +53,12 @@ class PlannedStep:
         return self.condition.text if self.condition else None
 
     @property
+    def asked(self) -> tuple[Reference, ...]:
+        """What its parameters and its condition name."""
+        named = tuple(reference for _, reference in self.named)
+        return (*named, *self.condition.references) if self.condition else named
+
+    @property
     def is_early(self) -> bool:
         """Whether all its parameters are known when planning."""
         return all(reference.root in _EARLY for _, reference in self.named)
@@ -64,8 +70,8 @@ class StepPlanner:
     def __init__(self, inventory: Inventory, variables: Mapping[str, Any], files: ExternalFiles):
         self.findings: list[Finding] = []
         self.notices: list[Finding] = []
-        self.has_gaps = False
-        """Whether something is not among the steps because it is wrong."""
+        self.gaps: set[DataPath] = set()
+        """The steps that could not be judged, or not in full, because something is wrong."""
         self.digests: dict[str, str] = {}
         self.variables: set[str] = set()
         """Every variable that some step names."""
@@ -94,12 +100,12 @@ class StepPlanner:
                 condition = when and expressions.with_item(when, item)
             except BadExpression as error:
                 place = conditions.place(step.kind, path)
-                self._lost(Finding(place, str(error), error.hint))
+                self._lost(path, Finding(place, str(error), error.hint))
                 continue
             inside = (*path, step.kind)
             missing = list(_missing_items(params, inside, item))
             if missing:
-                self._lost(*missing)
+                self._lost(path, *missing)
                 continue
             own = parameters.as_taken(step.kind, params, references.with_item(params, item))
             brought = secrets.misplaced(step.kind, own)
@@ -108,31 +114,37 @@ class StepPlanner:
 
     def _items(self, step: StepFields, path: DataPath) -> list[Any]:
         place = (*path, "forEach")
+        if not self._can_judge(reference for _, reference in _named(step.for_each, place)):
+            self._lost(path)
+            return []
         try:
             items = references.resolved(
                 step.for_each,
                 lambda reference: references.in_scope(reference, {"vars": self._variables}),
             )
         except BadReference as error:
-            self._lost(Finding(place, str(error), error.hint))
+            self._lost(path, Finding(place, str(error), error.hint))
             return []
         if not isinstance(items, list):
             message = f"found {shown(items)}, want a list"
-            self._lost(Finding(place, message, "name a variable that holds a list"))
+            self._lost(path, Finding(place, message, "name a variable that holds a list"))
             return []
         if len(items) > MAX_ENTRIES:
             message = f"a list of {len(items)} entries, want at most {MAX_ENTRIES}"
-            self._lost(Finding(place, message, "go over them inside of one command"))
+            self._lost(path, Finding(place, message, "go over them inside of one command"))
             return []
         if not items:
             hint = "put something into the list, if the step shall run"
             self.notices.append(Finding(place, "an empty list: the step is left out", hint))
         return items
 
-    def _lost(self, *findings: Finding) -> None:
+    def _lost(self, path: DataPath, *findings: Finding) -> None:
         """Note what keeps a step, or a value that it leaves, out of the graph."""
         self.findings.extend(findings)
-        self.has_gaps = True
+        self.gaps.add(path)
+
+    def _can_judge(self, asked: Iterable[Reference]) -> bool:
+        return all(self._inventory.can_judge(reference) for reference in asked)
 
     def _one(
         self, step: StepFields, path: DataPath, label: str, params: Any, when: str | None
@@ -142,11 +154,11 @@ class StepPlanner:
             params = self._files.embedded(step.kind, params)
             condition = expressions.compile_expression(when) if when else None
         except BadFile as error:
-            self._lost(Finding((*inside, SOURCE), str(error), error.hint))
+            self._lost(path, Finding((*inside, SOURCE), str(error), error.hint))
             return
         except BadExpression as error:
             place = conditions.place(step.kind, path)
-            self._lost(Finding(place, str(error), error.hint))
+            self._lost(path, Finding(place, str(error), error.hint))
             return
         named = tuple(_named(params, inside))
         asked = [reference for _, reference in named]
@@ -171,7 +183,7 @@ class StepPlanner:
         if not all(_is_settled(key) for key in provides):
             message = "the value it leaves depends on a reference"
             hint = "write its name, scope and time to live out: the graph has to know them"
-            self._lost(Finding(place, message, hint))
+            self._lost(place, Finding(place, message, hint))
             provides = ()
         values = [reference.path[0] for reference in asked if reference.root == "values"]
         needed = tuple(dict.fromkeys((*needs, *values)))
@@ -182,6 +194,9 @@ class StepPlanner:
 
         With `everywhere`, only what is wrong on all of them.
         """
+        if not self._can_judge(step.asked):
+            self.gaps.add(step.path)
+            return
         found = OnHosts()
         for number, (group, alike) in enumerate(self._alike(step, hosts).items()):
             if (step, group) in self._fine:
@@ -209,8 +224,7 @@ class StepPlanner:
 
     def _alike(self, step: PlannedStep, hosts: Sequence[str]) -> dict[int, list[str]]:
         """The hosts in groups for which the check comes to the same."""
-        asked = [reference for _, reference in step.named]
-        asked.extend(step.condition.references if step.condition else ())
+        asked = step.asked
         # Every host has a name, an address and roles: only what lies deeper may be missing.
         deep = any(reference.root == "host" and len(reference.path) > 1 for reference in asked)
         own = any(reference.root == "vars" for reference in asked)
