@@ -105,3 +105,29 @@ def test_a_pipeline_that_came_from_no_disk_has_no_files_beside_it() -> None:
 
     with pytest.raises(InvalidPipeline, match="beside no file"):
         plan(parse_pipeline(text))
+
+
+def test_a_template_that_cant_be_read_names_its_file_line_and_what_to_close(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "motd.j2").write_text("hello\n{% if name %}\n{{ name }}\n")
+    text = with_steps("""
+        - {name: v, value: {key: v, argv: [id], scope: host}}
+        - {name: s, template: {path: /a, source: motd.j2, data: {name: "${values.v}"}}}
+        - name: r
+          template:
+            path: /a
+            text: |
+              hello
+              {{ name
+    """)
+
+    with pytest.raises(InvalidPipeline) as caught:
+        plan(parse_pipeline(text, "p.yaml", directory=tmp_path))
+
+    first, second = caught.value.problems
+    assert first.where == "p.yaml:15:54"
+    assert "the template `motd.j2` can't be read, line 3: unexpected end of" in first.message
+    assert first.hint == "close `if` with `{% endif %}`"
+    assert second.where == "p.yaml:21:19"
+    assert second.hint == "close `{{` with `}}`"

@@ -138,3 +138,11 @@ def test_a_key_that_can_have_one_value_is_offered_with_it() -> None:
     assert [problem.hint for problem in caught.value.problems] == [
         "add `apiVersion: kubexm.io/v1alpha1`"
     ]
+
+
+@pytest.mark.parametrize("name", ["modules", "steps"])
+def test_a_list_that_must_not_be_empty_says_what_to_write(name: str) -> None:
+    with pytest.raises(InvalidPipeline) as caught:
+        plan(read_pipeline(BAD / f"empty-{name}.yaml"))
+
+    assert caught.value.problems[0].hint.startswith(f"write a {name[:-1]}, such as `- {{name: NAME")

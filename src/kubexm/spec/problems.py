@@ -34,6 +34,12 @@ _BOUNDS = {
     "greater_than_equal": ("ge", "at least", "raise it"),
     "less_than_equal": ("le", "at most", "lower it"),
 }
+_FIRST_ENTRIES = {
+    "modules": "write a module, such as `- {name: NAME, tasks: [{name: NAME, steps: […]}]}`",
+    "tasks": "write a task, such as `- {name: NAME, steps: [{name: NAME, command: {…}}]}`",
+    "steps": "write a step, such as `- {name: NAME, command: {argv: [COMMAND]}}`",
+}
+"""What to write into a list that can neither be empty nor left out."""
 _QUOTED = re.compile(r"'([^']*)'")
 
 
@@ -139,11 +145,11 @@ def _found_and_wanted(item: ErrorDetails, value: Any, context: dict[str, Any]) -
     if kind in _BOUNDS:
         key, words, hint = _BOUNDS[kind]
         return f"found {shown(value)}, want {words} {context[key]}", hint
-    if kind in ("too_short", "string_too_short"):
-        return (
-            f"found an empty {'list' if kind == 'too_short' else 'text'}",
-            "fill it or leave it out",
-        )
+    if kind == "too_short":
+        hint = _FIRST_ENTRIES.get(str(item["loc"][-1]), "fill it or leave it out")
+        return "found an empty list", hint
+    if kind == "string_too_short":
+        return "found an empty text", "fill it or leave it out"
     wanted, hint = _WANTED.get(kind, (item["msg"].lower(), _SEE))
     return f"found {shown(value)}, want {wanted}", hint
 

@@ -160,6 +160,9 @@ class StepPlanner:
             place = conditions.place(step.kind, path)
             self._lost(path, Finding(place, str(error), error.hint))
             return
+        if (unreadable := templating.unreadable(step.kind, step.params, params)) is not None:
+            self._lost(path, unreadable.under(*inside))
+            return
         named = tuple(_named(params, inside))
         asked = [reference for _, reference in named]
         asked.extend(condition.references if condition else ())

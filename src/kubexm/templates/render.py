@@ -8,11 +8,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from jinja2 import StrictUndefined, Template, TemplateError
+from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from kubexm.common.nearest import did_you_mean
 from kubexm.errors import InvalidInput
+from kubexm.templates.syntax import Fault, fault_of
 
 _ROOT = Path(__file__).parent
 _SUFFIX = ".j2"
@@ -32,6 +33,15 @@ def render(name: str, data: Mapping[str, Any]) -> str:
 def render_text(text: str, data: Mapping[str, Any]) -> str:
     """A template given as text, filled in."""
     return _filled(text, data, "template text")
+
+
+def fault(text: str) -> Fault | None:
+    """What keeps a template given as text from being read, whatever its data."""
+    try:
+        _compiled(text)
+    except TemplateSyntaxError as error:
+        return fault_of(text, error)
+    return None
 
 
 def digest(name: str) -> str:
