@@ -319,6 +319,16 @@ def test_a_flag_that_would_have_no_effect_is_refused_with_the_one_it_needs(
     assert not home.exists()
 
 
+def test_more_units_at_once_are_refused_where_one_goes_after_the_other(
+    kubexm: Kubexm, pipeline: Write, home: Path
+) -> None:
+    answer = kubexm("run", "-f", pipeline(MOTD), "--debug", "--parallelism", "4")
+
+    assert answer.code == 2
+    assert "`--parallelism` has no effect with `--debug`" in answer.err
+    assert not home.exists()
+
+
 def test_changed_settings_of_a_simulation_are_not_ignored(kubexm: Kubexm, pipeline: Write) -> None:
     kubexm("run", "-f", pipeline(MOTD), "--simulate")
     changed = pipeline(MOTD, more="  simulate: {machine: {cpus: 16}}\n")

@@ -263,6 +263,18 @@ def lost_until(reconnects: int, stage: Stage) -> Callable[[StepContext], None]:
     return act
 
 
+def test_a_step_is_told_how_long_it_has_waited() -> None:
+    waited: list[float] = []
+
+    def run(ctx: StepContext) -> NotYet | None:
+        waited.append(ctx.waited)
+        return NotYet(4.0, "not up") if ctx.waited < 8.0 else None
+
+    Stage(a=Actor(run=run)).run(play("a"))
+
+    assert waited == [0.0, 4.0, 8.0]
+
+
 def test_a_lost_connection_is_no_attempt() -> None:
     stage = Stage()
     stage.actors["a"] = Actor(run=lost_until(1, stage))

@@ -52,6 +52,32 @@ def test_nothing_new_starts() -> None:
     assert of(result, "b").message == "not started: by request"
 
 
+def test_who_waits_for_an_answer_is_ended_at_once_and_has_changed_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def ask(ctx: StepContext) -> None:
+        await ctx.confirm("go on?")
+
+    stage = Stage(a=Actor(run=ask))
+    monkeypatch.setattr(stage, "confirm", lambda question: asyncio.sleep(600.0))
+
+    result = cancelled(stage, play("a"), at=5.0, grace=60.0)
+
+    assert stage.at("end", "a", "h1") == 5.0
+    assert of(result, "a").status == "Cancelled"
+    assert not of(result, "a").changed
+
+
+def test_who_has_an_answer_gets_its_grace() -> None:
+    async def ask(ctx: StepContext) -> None:
+        await ctx.confirm("go on?")
+        await asyncio.sleep(8.0)
+
+    result = cancelled(Stage(a=Actor(run=ask)), play("a"), at=5.0, grace=60.0)
+
+    assert of(result, "a").status == "Success"
+
+
 def test_a_unit_that_ends_within_its_grace_has_its_result() -> None:
     stage = Stage(a=Actor(duration=8.0))
 

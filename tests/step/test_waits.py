@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import threading
 from collections.abc import Iterator
@@ -104,15 +103,13 @@ def test_a_simulated_port_is_open_while_its_service_runs(tmp_path: Path) -> None
     place.close()
 
 
-def test_pauses_for_some_seconds(sim: SimPlace) -> None:
-    async def paused() -> float:
-        loop = asyncio.get_running_loop()
-        start = loop.time()
-        assert await Pause(seconds=90).run(sim.context()) == Outcome(changed=False)
-        return loop.time() - start
+def test_pauses_for_some_seconds_without_holding_a_slot(sim: SimPlace) -> None:
+    step = Pause(seconds=90)
 
-    assert sim.verdict(Pause(seconds=90)).reason == "takes 90 s"
-    assert sim.wait(paused()) == pytest.approx(90)
+    assert sim.verdict(step).reason == "takes 90 s"
+    assert sim.run(step) == NotYet(90, "90 s are left")
+    assert sim.run(step, waited=60.0) == NotYet(30, "30 s are left")
+    assert sim.run(step, waited=90.0) == Outcome(changed=False)
 
 
 def test_asks_a_person(sim: SimPlace) -> None:

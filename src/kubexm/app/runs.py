@@ -96,6 +96,11 @@ def _refuse_what_has_no_effect(params: RunParams) -> None:
                 f"`{given}` has no effect without `{missing}`",
                 hint=f"add `{missing}`, or leave `{given}` out",
             )
+    if params.debug and params.parallelism is not None:
+        raise InvalidInput(
+            "`--parallelism` has no effect with `--debug`, which goes one unit at a time",
+            hint="leave one of them out",
+        )
 
 
 async def _check(

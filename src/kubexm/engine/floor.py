@@ -81,7 +81,7 @@ class Floor:
             dry_run=self.options.dry_run,
             say=say,
             progress=functools.partial(self._announcements.progressed, unit),
-            confirm=self.runtime.confirm,
+            confirm=functools.partial(self._confirm, unit),
         )
 
     def _ledger(self, host: str) -> Ledger:
@@ -161,6 +161,11 @@ class Floor:
             if (cause := await asyncio.shield(demand)) is not None:
                 raise HeldBack(cause)
         await self._dispatcher.take(unit)
+
+    async def _confirm(self, unit: Unit, question: str) -> None:
+        ends, unit.ends = unit.ends, FREELY
+        await self.runtime.confirm(question)
+        unit.ends = ends
 
     def _say(self, unit: Unit, stream: str, text: str) -> None:
         self._journal.log(self._announcements.said(unit, stream, text))

@@ -325,8 +325,10 @@ class Lifecycle:
             self._floor.values.require(work.demands, unit.host, minted=True)
             step, ctx = self._bound(unit)
         while isinstance(outcome := await self._once(unit, step, ctx, budget), NotYet):
-            await self._floor.pause(unit, budget.at_most(outcome.delay))
+            delay = budget.at_most(outcome.delay)
+            await self._floor.pause(unit, delay)
             budget.check(outcome.reason)
+            ctx = msgspec.structs.replace(ctx, waited=ctx.waited + delay)
             if not work.always_runs:
                 verdict = await budget.spend(self._verdict(unit, step, ctx))
                 if verdict.satisfied:

@@ -78,9 +78,14 @@ class StepContext(msgspec.Struct, frozen=True):
     secrets: Secrets
     values: Mapping[str, Any] = {}
     attempt: int = 1
+    waited: float = 0.0
+    """Seconds that `run` has asked to wait for in this attempt, and has waited."""
     dry_run: bool = False
     say: Say = _silent
     """Takes a stream name and a line of text for the log."""
     progress: Callable[[float, float, str], None] = _no_progress
     confirm: Callable[[str], Awaitable[None]] = _no_pause
-    """Returns when a person said yes; raises `Refused` if they said no."""
+    """Returns when a person said yes; raises `Refused` if they said no.
+
+    To be asked before the first change: a cancel ends at once who waits for the answer.
+    """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 from kubexm.common.quoting import typed
@@ -102,6 +101,8 @@ def _not_yet(found: str) -> Verdict:
 class Pause(Step):
     """Some seconds have passed, or a person has said yes.
 
+    While the seconds pass it holds no slot.
+
     ```yaml
     - name: approval
       runOnRoles: [control-node]
@@ -126,9 +127,8 @@ class Pause(Step):
         reason = "asks" if self.question is not None else f"takes {self.seconds:g} s"
         return Verdict.needed(reason, "=")
 
-    async def run(self, ctx: StepContext) -> Outcome:
+    async def run(self, ctx: StepContext) -> Outcome | NotYet:
         if self.question is not None:
             await ctx.confirm(self.question)
-        else:
-            await asyncio.sleep(self.seconds or 0.0)
-        return Outcome(changed=False)
+        left = (self.seconds or 0.0) - ctx.waited
+        return NotYet(left, f"{left:g} s are left") if left > 0 else Outcome(changed=False)
