@@ -42,4 +42,7 @@ def test_every_kind_has_one_example_that_is_a_valid_step_of_it(kind: str) -> Non
 def test_the_schema_describes_kinds_without_their_examples() -> None:
     steps = json_schema()["$defs"]["StepSpec"]["properties"]
 
-    assert steps["pause"]["description"] == "Some seconds have passed, or a person has said yes."
+    assert steps["pause"]["description"] == (
+        "Some seconds have passed, or a person has said yes.\n\n"
+        "While the seconds pass it holds no slot."
+    )
