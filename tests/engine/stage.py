@@ -223,6 +223,9 @@ class MemoryLedger:
     async def remember(self, resource: str, prior: Mapping[str, Any]) -> None:
         self.entries.setdefault(resource, prior)
 
+    async def capture(self, resource: str, look: Callable[[str], Any]) -> None:
+        await self.remember(resource, await look("a-copy"))
+
     def recall(self, resource: str) -> Mapping[str, Any] | None:
         return self.entries.get(resource)
 

@@ -7,7 +7,7 @@ import grp
 import json
 import os
 import pwd
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +16,7 @@ from tests.virtual import VirtualLoop
 from kubexm.common.secrets import SecretRef
 from kubexm.connector.local import LocalConnector
 from kubexm.runner.host import Host
+from kubexm.runner.priors import Prior
 from kubexm.runtime.contexts import StepContext
 from kubexm.sim import World, WorldSettings
 from kubexm.step.contract import NotYet, Outcome, Step, Verdict
@@ -31,6 +32,10 @@ class MemoryLedger:
 
     async def remember(self, resource: str, prior: Mapping[str, Any]) -> None:
         self.entries.setdefault(resource, json.dumps(prior))
+
+    async def capture(self, resource: str, look: Callable[[str], Awaitable[Prior]]) -> None:
+        if resource not in self.entries:
+            await self.remember(resource, await look("a-copy"))
 
     def recall(self, resource: str) -> Mapping[str, Any] | None:
         found = self.entries.get(resource)

@@ -335,6 +335,23 @@ def test_first_ledger_entry_of_a_resource_wins(store: Store) -> None:
     assert [entry.prior for entry in store.ledger("other")] == [{"was": "third"}] * 2
 
 
+def test_what_only_the_host_knew_of_a_resource_is_the_first_entry(store: Store) -> None:
+    async def one_run() -> None:
+        _run, lease = begun(store, "demo")
+        with lease:
+            kept = store.journal(lease)
+            started(kept)
+            kept.append(
+                LedgerEntry(1.0, "h1", "file:/x", {"was": "found"}, {"was": "first"}), urgent=True
+            )
+            await kept.close()
+
+    asyncio.run(one_run())
+
+    assert [entry.prior for entry in store.ledger("demo")] == [{"was": "first"}]
+    assert store.in_ledger("demo") == {"h1": {"file:/x"}}
+
+
 def test_secret_values_are_nowhere_in_the_files(store: Store, path: Path) -> None:
     word = "correct-horse-battery"
 

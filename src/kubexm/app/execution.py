@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from kubexm import engine, logger
 from kubexm.app.readiness import Readiness, Scopes
@@ -25,9 +24,10 @@ from kubexm.engine.debug import Ask, Debugger
 from kubexm.errors import InvalidInput, LeaseLost, Problem, Refused
 from kubexm.plan import events
 from kubexm.plan.graph import ExecutionGraph
-from kubexm.plan.records import LedgerEntry, RunState
+from kubexm.plan.records import RunState
 from kubexm.plan.result import GraphExecutionResult
 from kubexm.runtime.build import Confirm, HostConfig, Runtime, RuntimeConfig, nobody_to_ask
+from kubexm.runtime.ledger import Book
 from kubexm.sim.world import World
 from kubexm.spec.inventory import InventoryHost
 from kubexm.spec.loader import Loader
@@ -70,7 +70,8 @@ class Job:
     world: Path | None = None
     state: RunState = field(default_factory=RunState)
     durations: Mapping[str, float] = field(default_factory=dict)
-    ledger: Sequence[LedgerEntry] = ()
+    ledger: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By host the resources of which the store has the first entry."""
     require_all_hosts: bool = False
     breakpoints: tuple[str, ...] = ()
     claim: Claim | None = None
@@ -149,9 +150,10 @@ async def _runtime(job: Job, front: Front, home: Home) -> AsyncIterator[Runtime]
             world = stack.enter_context(closing(World.open(job.world)))
             if job.claim is not None:
                 world.claim(job.claim)
+        needed = _needed(job.graph, job.hosts)
         config = RuntimeConfig(
-            hosts=[_host(host, job, world, home) for host in _needed(job.graph, job.hosts)],
-            ledger=_by_host(job.ledger),
+            hosts=[_host(host, job, world, home) for host in needed],
+            books={host.name: _book(host.name, job) for host in needed},
             confirm=front.confirm,
         )
         async with Runtime.build(config) as runtime:
@@ -255,8 +257,7 @@ def _not_all(unreachable: Mapping[str, str]) -> Refused:
     )
 
 
-def _by_host(entries: Sequence[LedgerEntry]) -> dict[str, dict[str, Mapping[str, Any]]]:
-    found: dict[str, dict[str, Mapping[str, Any]]] = {}
-    for entry in entries:
-        found.setdefault(entry.host, {}).setdefault(entry.resource, entry.prior)
-    return found
+def _book(host: str, job: Job) -> Book:
+    """The ledger of a host: what this run has found, and what earlier ones have kept."""
+    known = job.ledger.get(host, frozenset())
+    return Book(job.graph.name, dict(job.state.priors.get(host, {})), known)

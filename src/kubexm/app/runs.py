@@ -143,7 +143,7 @@ def _job(params: RunParams, planned: Planned, world: Path | None, store: Store |
         options=_options(params),
         world=world,
         durations=store.durations(name) if store is not None else {},
-        ledger=store.ledger(name) if store is not None else (),
+        ledger=store.in_ledger(name) if store is not None else {},
         require_all_hosts=params.require_all_hosts,
         breakpoints=params.breakpoints,
     )
@@ -277,7 +277,7 @@ async def _continue(
         world=world,
         state=store.state(stored.id),
         durations=store.durations(stored.name),
-        ledger=store.ledger(stored.name),
+        ledger=store.in_ledger(stored.name),
         require_all_hosts=options.require_all_hosts,
     )
     result = await perform_held(job, store, lease, front, home)

@@ -71,11 +71,15 @@ class Turned(Record, frozen=True):
 
 
 class LedgerEntry(Record, frozen=True):
-    """What a resource of a host was like before the first change to it."""
+    """What a resource of a host was like before the run's first change to it.
+
+    `first` is what it was like before any run of its name, where only the host knew.
+    """
 
     host: str
     resource: str
     prior: dict[str, Any]
+    first: dict[str, Any] | None = None
 
 
 class Reopened(Record, frozen=True):
@@ -126,6 +130,8 @@ class RunState:
     bound: dict[str, str] = field(default_factory=dict)
     quarantined: dict[str, Cause] = field(default_factory=dict)
     boots: dict[str, str] = field(default_factory=dict)
+    priors: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
+    """What the run has found before its changes, by host and resource."""
     turned: Cause | None = None
     late: set[Unit] = field(default_factory=set)
     """Done after the run turned back, so no part of what is undone."""
@@ -155,8 +161,11 @@ class RunState:
                 self.turned = record.cause
             case Reopened():
                 self._reopen(record)
-            case LedgerEntry() | LifeBegan() | LifeEnded():
-                pass  # the ledger belongs to the cluster, and who worked when is no state
+            case LedgerEntry():
+                found = self.priors.setdefault(record.host, {})
+                found.setdefault(record.resource, record.prior)
+            case LifeBegan() | LifeEnded():
+                pass  # who worked when is no state
 
     def _finish(self, record: UnitDone) -> None:
         unit = record.node, record.host

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from hashlib import sha256
 from typing import Any
 
 from kubexm.errors import StepFailed
@@ -20,13 +19,17 @@ KEPT = 1 << 16
 """Content up to this size is kept as data."""
 
 Prior = Mapping[str, Any]
+"""What a resource was like before it was changed."""
 ABSENT: Prior = {"kind": "absent"}
 
 
 async def capture(
-    host: Host, path: str, *, private: bool = False, sudo: bool | None = None
+    host: Host, path: str, copy: str, *, private: bool = False, sudo: bool | None = None
 ) -> Prior:
-    """All that is needed to restore what is at a path; of a directory, the directory alone."""
+    """All that is needed to restore what is at a path; of a directory, the directory alone.
+
+    A copy on the host, if there has to be one, gets the name that is given.
+    """
     found = await files.stat(host, path, sudo=sudo)
     if found is None:
         return ABSENT
@@ -39,23 +42,21 @@ async def capture(
     if found.kind == "link":
         prior["target"] = await _target(host, path, sudo)
     elif found.kind == "file" and (private or found.size > KEPT):
-        prior |= await _copied(host, path, sudo)
+        prior |= await _copied(host, path, copy, sudo)
     elif found.kind == "file":
         data = await host.get(path, sudo=sudo)
         prior["content"] = b64encode(data).decode()
     return prior
 
 
-async def capture_tree(host: Host, path: str, *, sudo: bool | None = None) -> Prior:
+async def capture_tree(host: Host, path: str, copy: str, *, sudo: bool | None = None) -> Prior:
     """The same for a directory with all that is in it."""
-    copy = f"{_directory(host)}/{sha256(path.encode()).hexdigest()}"
-    await _copy(host, path, copy, sudo)
-    return {"kind": "tree", "copy": copy}
+    return {"kind": "tree", "copy": await _copy(host, path, copy, sudo)}
 
 
-async def untold(host: Host, name: str, data: Prior, *, sudo: bool | None = None) -> Prior:
+async def untold(host: Host, copy: str, data: Prior, *, sudo: bool | None = None) -> Prior:
     """Where this data is kept on the host, in place of it; `told` has it back."""
-    kept = f"{_directory(host)}/{sha256(name.encode()).hexdigest()}"
+    kept = f"{_directory(host)}/{copy}"
     await _make_directory(host, sudo)
     await files.write(host, kept, json.dumps(data).encode(), mode=0o600, sudo=sudo)
     return {"kept": kept}
@@ -113,20 +114,19 @@ async def _restore_copy(host: Host, path: str, copy: str, sudo: bool | None) -> 
     await host.run("mv", "-T", "--", beside, path, sudo=sudo)
 
 
-async def _copied(host: Host, path: str, sudo: bool | None) -> Prior:
+async def _copied(host: Host, path: str, copy: str, sudo: bool | None) -> Prior:
     digest = await files.checksum(host, path, sudo=sudo)
-    # Named for its content: whoever keeps the same content shares the copy.
-    copy = f"{_directory(host)}/{digest}"
-    await _copy(host, path, copy, sudo)
-    return {"sha256": digest, "copy": copy}
+    return {"sha256": digest, "copy": await _copy(host, path, copy, sudo)}
 
 
-async def _copy(host: Host, path: str, copy: str, sudo: bool | None) -> None:
+async def _copy(host: Host, path: str, copy: str, sudo: bool | None) -> str:
+    kept = f"{_directory(host)}/{copy}"
     await _make_directory(host, sudo)
-    await files.remove(host, f"{copy}.new", recursive=True, sudo=sudo)
-    await host.run("cp", "-aT", "--", path, f"{copy}.new", sudo=sudo)
-    await files.remove(host, copy, recursive=True, sudo=sudo)
-    await host.run("mv", "-T", "--", f"{copy}.new", copy, sudo=sudo)
+    await files.remove(host, f"{kept}.new", recursive=True, sudo=sudo)
+    await host.run("cp", "-aT", "--", path, f"{kept}.new", sudo=sudo)
+    await files.remove(host, kept, recursive=True, sudo=sudo)
+    await host.run("mv", "-T", "--", f"{kept}.new", kept, sudo=sudo)
+    return kept
 
 
 async def _make_directory(host: Host, sudo: bool | None) -> None:

@@ -12,11 +12,10 @@ from typing import Any
 from kubexm.cache import Cache
 from kubexm.connector.base import Connector
 from kubexm.errors import ConnectionLost, HostUnreachable, KubexmError, Refused
-from kubexm.plan.records import LedgerEntry
 from kubexm.runner import facts
 from kubexm.runner.host import Host
 from kubexm.runtime.contexts import UnitView
-from kubexm.runtime.ledger import HostLedger
+from kubexm.runtime.ledger import Book, HostLedger, Remember
 from kubexm.runtime.secrets import SecretVault
 
 OPEN_SECONDS = 15.0
@@ -51,8 +50,8 @@ class RuntimeConfig:
     """What a runtime is made of; every part can be replaced in a test."""
 
     hosts: Sequence[HostConfig]
-    ledger: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
-    """Prior states by host and resource, as earlier runs recorded them."""
+    books: Mapping[str, Book] = field(default_factory=dict)
+    """By host what is in its ledger already."""
     confirm: Confirm = nobody_to_ask
     now: Callable[[], float] = time.time
     secrets: SecretVault = field(default_factory=SecretVault)
@@ -65,7 +64,6 @@ class HostRuntime:
     config: HostConfig
     host: Host
     reopening: asyncio.Lock = field(default_factory=asyncio.Lock)
-    prepared: set[str] = field(default_factory=set)
 
 
 class Runtime:
@@ -78,7 +76,7 @@ class Runtime:
         self.unreachable: dict[str, str] = {}
         self._config = config
         self._hosts = {host.name: self._unopened(host) for host in config.hosts}
-        self._ledger = {name: dict(config.ledger.get(name, {})) for name in self._hosts}
+        self._books = {name: config.books.get(name) or Book("") for name in self._hosts}
 
     def _unopened(self, host: HostConfig) -> HostRuntime:
         return HostRuntime(
@@ -151,9 +149,8 @@ class Runtime:
             if name not in self.unreachable
         }
 
-    def ledger(self, name: str, remember: Callable[[LedgerEntry], Awaitable[None]]) -> HostLedger:
-        host = self._hosts[name]
-        return HostLedger(host.host, self._ledger[name], host.prepared, remember, self.now)
+    def ledger(self, name: str, remember: Remember) -> HostLedger:
+        return HostLedger(self.host(name), self._books[name], remember, self.now)
 
     def redact(self, text: str) -> str:
         return self.secrets.redact(text)

@@ -10,16 +10,20 @@ import msgspec
 
 from kubexm.common.secrets import SecretRef
 from kubexm.runner.host import Host
+from kubexm.runner.priors import Prior
 
 
 class Ledger(Protocol):
     """Prior states of one host's resources; the first entry of a resource wins."""
 
-    async def remember(self, resource: str, prior: Mapping[str, Any]) -> None:
+    async def remember(self, resource: str, prior: Prior) -> None:
         """Keep the prior state, durably, unless one is known already."""
 
-    def recall(self, resource: str) -> Mapping[str, Any] | None:
-        """The state before the first change, or None if we never changed it."""
+    async def capture(self, resource: str, look: Callable[[str], Awaitable[Prior]]) -> None:
+        """The same for a state that has yet to be looked at; copies on the host get a name."""
+
+    def recall(self, resource: str) -> Prior | None:
+        """The state before this run's first change, or None if it never changed it."""
 
 
 class Secrets(Protocol):

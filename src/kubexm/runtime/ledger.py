@@ -1,55 +1,105 @@
-"""The ledger of one host: prior states, kept in the store and as a copy on the host itself."""
+"""The ledger of one host: what its resources were before anything of ours changed them.
+
+A run goes back to what it has found itself. What was there before any run of its name is kept
+beside that for good, in the store and as a copy on the host, for whoever takes all of it away.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from kubexm.plan.records import LedgerEntry
 from kubexm.runner.host import Host
+from kubexm.runner.priors import Prior
+
+Remember = Callable[[LedgerEntry], Awaitable[None]]
+_AGAIN = ".again"
+"""Ends the names of copies that a later run made, and the next one makes anew."""
+
+
+@dataclass(slots=True)
+class Book:
+    """What is known of one host's ledger."""
+
+    name: str
+    """Whose ledger it is: that of all runs of this name."""
+    found: dict[str, Prior] = field(default_factory=dict)
+    """What this run has found, by resource."""
+    known: frozenset[str] = frozenset()
+    """The resources of which the store has the first entry."""
+    copies: set[str] | None = None
+    """The names of the copies on the host, once somebody has looked."""
+    busy: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
 
 
 class HostLedger:
-    """What this host's resources were before anything of ours changed them."""
+    """Prior states of one host's resources; the first entry of a resource wins."""
 
     def __init__(
-        self,
-        host: Host,
-        known: dict[str, Mapping[str, Any]],
-        prepared: set[str],
-        remember: Callable[[LedgerEntry], Awaitable[None]],
-        now: Callable[[], float],
+        self, host: Host, book: Book, remember: Remember, now: Callable[[], float]
     ) -> None:
         self._host = host
-        self._known = known
-        self._prepared = prepared  # directories on this host that are known to be there
+        self._book = book
         self._remember = remember
         self._now = now
 
-    async def remember(self, resource: str, prior: Mapping[str, Any]) -> None:
+    def recall(self, resource: str) -> Prior | None:
+        """The state before this run's first change, or None if it never changed it."""
+        return self._book.found.get(resource)
+
+    async def remember(self, resource: str, prior: Prior) -> None:
         """Keep the prior state, durably, unless one is known already."""
-        if resource in self._known:
-            return
-        entry = LedgerEntry(
-            at=self._now(), host=self._host.name, resource=resource, prior=dict(prior)
-        )
-        # The copy first: what the store knows is not looked at again, so a process that is
-        # killed in between must not leave the host without it.
-        await self._copy(entry)
-        await self._remember(entry)
-        self._known[resource] = entry.prior
 
-    async def _copy(self, entry: LedgerEntry) -> None:
-        name = hashlib.sha256(entry.resource.encode()).hexdigest()[:32]
-        content = json.dumps({"resource": entry.resource, "prior": entry.prior}, sort_keys=True)
-        directory = f"{self._host.state_dir}/ledger"
-        if directory not in self._prepared:
-            await self._host.run("mkdir", "-p", "-m", "0700", directory)
-            self._prepared.add(directory)
-        await self._host.put(f"{directory}/{name}.json", content.encode(), mode=0o600)
+        async def given(_: str) -> Prior:
+            return prior
 
-    def recall(self, resource: str) -> Mapping[str, Any] | None:
-        """The state before the first change, or None if we never changed it."""
-        return self._known.get(resource)
+        await self.capture(resource, given)
+
+    async def capture(self, resource: str, look: Callable[[str], Awaitable[Prior]]) -> None:
+        """The same for a state that has yet to be looked at; copies on the host get a name."""
+        async with self._book.busy[resource]:
+            if resource not in self._book.found:
+                await self._keep(resource, look)
+
+    async def _keep(self, resource: str, look: Callable[[str], Awaitable[Prior]]) -> None:
+        name = hashlib.sha256(f"{self._book.name}\n{resource}".encode()).hexdigest()[:32]
+        first = None
+        is_first = resource not in self._book.known
+        if is_first and name in await self._copies():
+            # The store was lost, or a process killed before it knew: the host knows better.
+            first, is_first = await self._copied(name), False
+        prior = dict(await look(name if is_first else name + _AGAIN))
+        if is_first:
+            # The copy first: what the store knows is not looked at again, so a process that is
+            # killed in between must not leave the host without it.
+            await self._copy(name, resource, prior)
+        await self._remember(LedgerEntry(self._now(), self._host.name, resource, prior, first))
+        self._book.found[resource] = prior
+
+    async def _copies(self) -> set[str]:
+        if self._book.copies is None:
+            await self._host.run("mkdir", "-p", "-m", "0700", self._directory)
+            found = await self._host.run("ls", "-A", self._directory)
+            self._book.copies = {name.removesuffix(".json") for name in found.text.splitlines()}
+        return self._book.copies
+
+    async def _copied(self, name: str) -> dict[str, Any]:
+        copy = json.loads(await self._host.get(f"{self._directory}/{name}.json"))
+        return dict(copy["prior"])
+
+    async def _copy(self, name: str, resource: str, prior: Prior) -> None:
+        data = {"name": self._book.name, "resource": resource, "prior": prior}
+        content = json.dumps(data, sort_keys=True).encode()
+        copies = await self._copies()
+        await self._host.put(f"{self._directory}/{name}.json", content, mode=0o600)
+        copies.add(name)
+
+    @property
+    def _directory(self) -> str:
+        return f"{self._host.state_dir}/ledger"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -11,6 +12,7 @@ from kubexm.common.counting import counted
 from kubexm.errors import StepFailed
 from kubexm.runner import files, priors, text
 from kubexm.runner.host import Command, Completed, Host
+from kubexm.runner.priors import Prior
 from kubexm.runtime.contexts import StepContext
 from kubexm.step.contract import Step, Values, Verdict
 from kubexm.step.parameters import PRIVATE_MODE, mode_bits, require_absolute
@@ -74,8 +76,7 @@ class Edit(Step):
 
     async def run(self, ctx: StepContext) -> None:
         old = await self._read(ctx)
-        if ctx.ledger.recall(self.resource()) is None:
-            await ctx.ledger.remember(self.resource(), await self._prior(ctx, old))
+        await ctx.ledger.capture(self.resource(), partial(self._prior, ctx, old))
         new = text.encoded(self.edited(old or ""))
         mode = mode_bits(PRIVATE_MODE) if self.secret and old is None else None
         await files.write(ctx.host, self.path, new, mode=mode, sudo=self.sudo)
@@ -98,11 +99,11 @@ class Edit(Step):
     async def _read(self, ctx: StepContext) -> str | None:
         return self._found(await ctx.host.batch(self.probe(ctx.host)))
 
-    async def _prior(self, ctx: StepContext, old: str | None) -> Mapping[str, Any]:
+    async def _prior(self, ctx: StepContext, old: str | None, copy: str) -> Prior:
         taken = self.taken(old or "")
         if self.secret:
             # What gives way to a secret was most likely one too.
-            taken = await priors.untold(ctx.host, self.resource(), taken, sudo=self.sudo)
+            taken = await priors.untold(ctx.host, copy, taken, sudo=self.sudo)
         return {
             "existed": old is not None,
             "lines": len(text.split(old or "")),

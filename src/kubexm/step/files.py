@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import field
+from functools import partial
 from hashlib import sha256
 from pathlib import PurePosixPath
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from kubexm.errors import StepFailed
 from kubexm.runner import files, priors, text
 from kubexm.runner.host import Command, Completed, FileStat, Host
+from kubexm.runner.priors import Prior
 from kubexm.runtime.contexts import StepContext
 from kubexm.step.contract import Step, Values, Verdict
 from kubexm.step.parameters import (
@@ -325,8 +327,7 @@ class Directory(Step):
         return Verdict.needed("; ".join(reasons), "~") if reasons else Verdict.holds()
 
     async def run(self, ctx: StepContext) -> None:
-        if ctx.ledger.recall(self._resource) is None:
-            await ctx.ledger.remember(self._resource, await self._prior(ctx))
+        await ctx.ledger.capture(self._resource, partial(self._prior, ctx))
         mode = mode_bits(self.mode)
         await files.make_directory(ctx.host, self.path, mode=mode, sudo=self.sudo)
         await files.set_attributes(
@@ -348,7 +349,7 @@ class Directory(Step):
     def _resource(self) -> str:
         return f"directory:{self.path}"
 
-    async def _prior(self, ctx: StepContext) -> Mapping[str, Any]:
+    async def _prior(self, ctx: StepContext, copy: str) -> Prior:
         path = PurePosixPath(self.path)
         above = [str(place) for place in (path, *path.parents)][:-1]
         answers = await ctx.host.batch(
@@ -358,7 +359,7 @@ class Directory(Step):
         made = [place for place, found in looks if found is None]
         if made:
             return {"kind": "absent", "made": made}
-        return await priors.capture(ctx.host, self.path, sudo=self.sudo)
+        return await priors.capture(ctx.host, self.path, copy, sudo=self.sudo)
 
 
 def _private(params: Values) -> Values:
@@ -381,15 +382,13 @@ def differences(
 
 
 async def _remember(ctx: StepContext, path: str, *, private: bool, sudo: bool | None) -> None:
-    if ctx.ledger.recall(f"file:{path}") is None:
-        prior = await priors.capture(ctx.host, path, private=private, sudo=sudo)
-        await ctx.ledger.remember(f"file:{path}", prior)
+    look = partial(priors.capture, ctx.host, path, private=private, sudo=sudo)
+    await ctx.ledger.capture(f"file:{path}", look)
 
 
 async def _remember_tree(ctx: StepContext, path: str, sudo: bool | None) -> None:
-    if ctx.ledger.recall(f"file:{path}") is None:
-        prior = await priors.capture_tree(ctx.host, path, sudo=sudo)
-        await ctx.ledger.remember(f"file:{path}", prior)
+    look = partial(priors.capture_tree, ctx.host, path, sudo=sudo)
+    await ctx.ledger.capture(f"file:{path}", look)
 
 
 async def _restored(ctx: StepContext, path: str, sudo: bool | None) -> None:

@@ -77,9 +77,8 @@ class Service(Step):
 
     async def run(self, ctx: StepContext) -> None:
         state, files_now, recorded = await self._look(ctx)
-        if ctx.ledger.recall(self._resource) is None:
-            prior = {"active": state.is_active, "enabled": state.is_enabled}
-            await ctx.ledger.remember(self._resource, prior)
+        prior = {"active": state.is_active, "enabled": state.is_enabled}
+        await ctx.ledger.remember(self._resource, prior)
         if state.stale:
             await services.daemon_reload(ctx.host, sudo=self.sudo)
         if self.enabled is not None and self._is_enabled_wrongly(state):

@@ -98,6 +98,15 @@ def prior_states(connection: Connection, name: str) -> list[LedgerEntry]:
     ]
 
 
+def known_resources(connection: Connection, name: str) -> dict[str, frozenset[str]]:
+    """The resources in the ledger of a name, by host."""
+    chosen = select(ledger.c.host, ledger.c.resource).where(ledger.c.name == name)
+    found: dict[str, set[str]] = {}
+    for row in connection.execute(chosen):
+        found.setdefault(row.host, set()).add(row.resource)
+    return {host: frozenset(resources) for host, resources in found.items()}
+
+
 def durations(connection: Connection, name: str) -> dict[str, float]:
     """How long the nodes of a name usually take, in seconds."""
     chosen = select(duration.c.node, duration.c.mean).where(duration.c.name == name)

@@ -176,7 +176,7 @@ class SqlJournal:
         lease = self._lease
         if isinstance(record, LedgerEntry):
             what = (lease.name, record.host, record.resource, record.at, lease.number)
-            return KEEP_PRIOR, (*what, encode(record.prior))
+            return KEEP_PRIOR, (*what, encode(record.first or record.prior))
         return TURN_BACK, (lease.number,)
 
     def _add_line(self, line: LogLine) -> None:

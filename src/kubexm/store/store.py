@@ -207,6 +207,11 @@ class Store:
         with self._database.reading() as connection:
             return history.prior_states(connection, name)
 
+    def in_ledger(self, name: str) -> dict[str, frozenset[str]]:
+        """By host the resources that the ledger of this name has an entry of."""
+        with self._database.reading() as connection:
+            return history.known_resources(connection, name)
+
     def durations(self, name: str) -> dict[str, float]:
         """How long the nodes of this name usually take, in seconds."""
         with self._database.reading() as connection:
