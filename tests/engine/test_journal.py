@@ -447,7 +447,7 @@ def test_a_journal_that_breaks_on_the_way_back_ends_the_run() -> None:
     with pytest.raises(StoreUnusable):
         stage.run(
             chain(play("a"), play("b"), play("c")),
-            journal=SlowJournal(1.0, breaks_at=5),
+            journal=SlowJournal(1.0, breaks_at=8),
             on_failure="rollback",
         )
     assert stage.order(what="rollback") == ["b"]

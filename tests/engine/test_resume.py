@@ -15,6 +15,7 @@ Under `rollback` nothing hangs on that in the end: whatever was done is undone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
@@ -113,17 +114,17 @@ def fates(seed: int) -> Callable[[Unit], str]:
     return lambda unit: FATES[(seed + sum(map(ord, "".join(unit)))) % len(FATES)]
 
 
-def crash(story: Story, keep: int, seed: int, **how: object) -> Story:
+def crash(story: Story, keep: int, seed: int, **how: Any) -> Story:
     """The same run again, until so many records are kept."""
-    dead = act(story.scenario, keep=keep, fate=fates(seed), **how)  # type: ignore[arg-type]
+    dead = act(story.scenario, keep=keep, fate=fates(seed), **how)
     assert dead.diary.crashed
     assert dead.diary.kept == story.diary.records[:keep]
     return dead
 
 
-def resume(dead: Story, earlier: Iterable[AnyRecord] = (), **how: object) -> Story:
+def resume(dead: Story, earlier: Iterable[AnyRecord] = (), **how: Any) -> Story:
     records = [*earlier, *dead.diary.kept]
-    return act(dead.scenario, records=records, remains=dead.world.remains, **how)  # type: ignore[arg-type]
+    return act(dead.scenario, records=records, remains=dead.world.remains, **how)
 
 
 def check_same_end(story: Story, last: Story, records: list[AnyRecord]) -> None:
@@ -188,12 +189,12 @@ def test_a_crash_at_any_record_leaves_nothing_that_is_not_undone(
     scenario: Scenario, seed: int
 ) -> None:
     scenario = scenario.untimed().rewritten(undo_fails=False)
-    story = act(scenario, intents=True)
+    story = act(scenario)
     assume(Failures(Tale(story)).halt is not None)
 
     for keep in range(len(story.diary.records)):
-        dead = crash(story, keep, seed, intents=True)
-        last = resume(dead, intents=True)
+        dead = crash(story, keep, seed)
+        last = resume(dead)
         check_undone(last)
         check_nothing_runs_again(last, dead.diary.kept)
         if RunState.fold(dead.diary.kept).turned is not None:
@@ -220,15 +221,15 @@ def check_never_forward(story: Story) -> None:
 @settings(max_examples=60)
 @given(scenarios(max_nodes=5, policies=("rollback",), doomed=True), seeds)
 def test_a_crash_on_the_way_back_ends_with_the_same_statuses(scenario: Scenario, seed: int) -> None:
-    story = act(scenario, intents=True)
+    story = act(scenario)
     records = story.diary.records
     turned = next((at for at, record in enumerate(records, 1) if isinstance(record, Turned)), None)
     assume(turned is not None)
     assert turned is not None
 
     for keep in range(turned, len(records)):
-        dead = crash(story, keep, seed, intents=True)
-        last = resume(dead, intents=True)
+        dead = crash(story, keep, seed)
+        last = resume(dead)
         check_same_end(story, last, [*dead.diary.kept, *last.diary.records])
 
 

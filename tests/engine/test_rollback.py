@@ -735,7 +735,26 @@ def test_the_direction_is_committed_before_anything_is_undone() -> None:
     back(stage, chain(play("a"), play("b")))
 
     kinds = [r.node if isinstance(r, UnitDone) else type(r).__name__ for r in stage.records]
-    assert kinds == ["a", "b", "Turned", "@undo/a"]
+    start = "UnitIntended"
+    assert kinds == [start, "a", start, "b", "Turned", "@undo/a"]
+
+
+def test_what_was_under_way_when_a_crash_came_is_undone_whatever_its_step_declares() -> None:
+    plan = parallel(play("c", "h1"), play("a", "h2"), play("b", "h3"))
+
+    def stage() -> Stage:
+        found = Stage(a=fails("boom"), b=Actor(duration=600.0))
+        found.actors["a"].duration = 1.0
+        return found
+
+    first = stage()
+    whole = statuses(first.run(plan, on_failure="rollback", grace=2.0))
+
+    assert whole["b@h3"] == "RolledBack"
+    for kept in range(len(first.records)):
+        state = RunState.fold(first.records[:kept])
+        again = stage().run(plan, state=state, on_failure="rollback", grace=2.0)
+        assert statuses(again) == whole
 
 
 def test_the_undo_is_told_with_its_graph() -> None:

@@ -49,7 +49,6 @@ class Acts(Step):
         self._world = world
         self._node = node
         self._role = role
-        self.declares_intent = world.intents and role in ("plain", "probed", "minter")
 
     def spec(self) -> StepSpec:
         return StepSpec("acts")
@@ -123,15 +122,12 @@ class Remains:
 class World(Stage):
     """The hosts of a scenario in one life of a run."""
 
-    def __init__(
-        self, scenario: Scenario, remains: Remains | None = None, *, intents: bool = False
-    ) -> None:
+    def __init__(self, scenario: Scenario, remains: Remains | None = None) -> None:
         super().__init__()
         self.scenario = scenario
         if remains is None:
             remains = Remains({unit for unit, script in scenario.scripts.items() if script.made})
         self.remains = remains
-        self.intents = intents
         self.trace: list[Moment] = []
         self.tries: dict[Unit, int] = {}
         self.polled: dict[Unit, int] = {}
@@ -394,14 +390,13 @@ def act(
     records: Iterable[AnyRecord] = (),
     keep: int | None = None,
     fate: Callable[[Unit], str] = lambda unit: "not at all",
-    intents: bool = False,
     durations: Mapping[str, float] | None = None,
     cancel_at: float | None = None,
     boots: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Story:
     """Run a scenario under virtual time after earlier lives; die after `keep` records."""
-    world = World(scenario, remains, intents=intents)
+    world = World(scenario, remains)
     diary = Diary(world, keep=keep)
     control = Control()
     if boots is not None:

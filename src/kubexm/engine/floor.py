@@ -48,11 +48,14 @@ class Floor:
         announcements: Announcements,
         journal: Journal,
         foresight: Foresight,
+        *,
+        may_go_back: bool,
     ) -> None:
         self.runtime = runtime
         self.options = options
         self.values = values
         self.foresight = foresight
+        self.may_go_back = may_go_back
         self.stopping, self.foresee = walk.stopping, walk.foresee
         self.wish, self.was_intended = walk.wish, walk.was_intended
         self._walk = walk

@@ -59,6 +59,7 @@ class Floor(Protocol):
     runtime: EngineRuntime
     values: Values
     foresight: Foresight
+    may_go_back: bool
 
     def stopping(self, unit: Unit) -> Ended | None: ...
     def view(self, unit: Unit) -> UnitView: ...
@@ -344,8 +345,9 @@ class Lifecycle:
         work, spec = unit.node.work, unit.node.spec
         if spec.limits.pools:
             await self._floor.take_pools(unit)
-        # Where a `one_of` unit ran must be known later: it may not go elsewhere any more.
-        if step.declares_intent or (spec.one_of and work.changes):
+        if step.declares_intent or (work.changes and (spec.one_of or self._floor.may_go_back)):
+            # Where a `one_of` unit ran must be known later: it may not go elsewhere any more.
+            # And what a run that goes back was in the midst of must be known to be undone.
             await self._floor.intend(unit)
         if (ended := self._floor.stopping(unit)) is not None:
             raise ended

@@ -99,6 +99,7 @@ class Scheduler:
             self._announcements,
             journal,
             foresight,
+            may_go_back=policy == "rollback",
         )
         self._life = Lifecycle(self._floor)
         self._lives = Lives(self._may_begin, self._life.live, self.finish)
