@@ -2,10 +2,12 @@
 
 import asyncio
 import os
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from tests.store.scenario import DOCUMENTS, begun, done, journal, started, store
 
 from kubexm.db.database import Database
 from kubexm.errors import LeaseLost, LockHeld
+from kubexm.plan.events import LogLine
 from kubexm.plan.records import Reopened
 from kubexm.store import Process, Store
 from kubexm.store.lease import elapsed
@@ -90,6 +93,25 @@ def test_who_was_taken_over_writes_nothing_and_is_told_once(path: Path, settles:
 
     with Store.open(path, clock=lambda: now) as store:
         asyncio.run(scenario(store))
+
+
+def test_log_line_of_who_was_taken_over_is_not_kept(path: Path) -> None:
+    now = 1000.0
+
+    async def scenario(store: Store) -> str:
+        nonlocal now
+        run, lease = begun(store)
+        kept = journal(path, lease)
+        listener = started(kept)
+        now += 60
+        store.acquire(run.id)
+        kept.log(LogLine(at=2.0, node="demo/a", host="h1", stream="stdout", text="too late"))
+        await kept.close()
+        assert [type(error) for error in listener.broken] == [LeaseLost]
+        return run.id
+
+    with Store.open(path, clock=lambda: now) as store:
+        assert store.log_lines(asyncio.run(scenario(store))) == []
 
 
 def test_who_was_taken_over_can_not_end_the_run_nor_free_its_lock(path: Path) -> None:
@@ -211,12 +233,12 @@ def test_holder_that_was_taken_over_is_told_so(path: Path) -> None:
     assert "was taken over by another process" in str(told[0])
 
 
-def test_holder_that_can_not_renew_is_told_before_its_lease_ends(path: Path) -> None:
-    told: list[tuple[LeaseLost, float]] = []
+def test_holder_that_can_not_renew_is_told_why_and_how_to_go_on(path: Path) -> None:
+    told: list[LeaseLost] = []
     lost = threading.Event()
 
     def on_lost(error: LeaseLost) -> None:
-        told.append((error, elapsed()))
+        told.append(error)
         lost.set()
 
     with Store.open(path, lease=1.5) as store, Database(path) as other:
@@ -226,9 +248,28 @@ def test_holder_that_can_not_renew_is_told_before_its_lease_ends(path: Path) -> 
             assert lost.wait(10)
         lease.release()
 
-    ((error, _moment),) = told
-    assert "could not be renewed in time" in str(error)
-    assert f"kubexm task resume {run.id}" in error.hint
+    assert "could not be renewed in time" in str(told[0])
+    assert f"kubexm task resume {run.id}" in told[0].hint
+
+
+def test_holder_that_can_not_renew_is_told_while_a_fifth_of_its_lease_is_left(path: Path) -> None:
+    told: list[float] = []
+    lost = threading.Event()
+
+    def on_lost(error: LeaseLost) -> None:
+        told.append(lease.deadline - elapsed())
+        lost.set()
+
+    with Store.open(path, lease=5000.0) as store:
+        _run, lease = begun(store)
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("ALTER TABLE lock RENAME TO out_of_reach")
+        lease.deadline = elapsed() + 990.0
+        lease.keep(on_lost, unexpected)
+        assert lost.wait(10)
+        lease.release()
+
+    assert told[0] > 0.0
 
 
 def test_journal_that_can_not_write_gives_up_when_its_lease_has_ended(path: Path) -> None:
