@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import selectors
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -13,12 +14,15 @@ T = TypeVar("T")
 class _JumpingSelector(selectors.DefaultSelector):
     """Never sleeps: when nothing is ready, the clock moves by what would have been slept."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, threads: bool) -> None:
         super().__init__()
         self.now = 0.0
+        self._threads = threads
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None:
+            if self._threads:
+                return super().select(None)
             raise RuntimeError("every task waits for something that will never happen")
         ready = super().select(0)
         if not ready:
@@ -27,10 +31,10 @@ class _JumpingSelector(selectors.DefaultSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """asyncio under virtual time."""
+    """asyncio under virtual time; `threads` are awaited when there is nothing else to wait for."""
 
-    def __init__(self) -> None:
-        self._jumping = _JumpingSelector()
+    def __init__(self, *, threads: bool = False) -> None:
+        self._jumping = _JumpingSelector(threads=threads)
         super().__init__(self._jumping)
         self._clock_resolution = 1e-9
 
@@ -38,7 +42,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._jumping.now
 
 
-def run(main: Coroutine[Any, Any, T]) -> T:
+def run(main: Coroutine[Any, Any, T], *, threads: bool = False) -> T:
     """Run a coroutine to its end under virtual time."""
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+    with asyncio.Runner(loop_factory=partial(VirtualLoop, threads=threads)) as runner:
         return runner.run(main)

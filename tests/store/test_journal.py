@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import virtual
 from tests.store.scenario import begun, done, journal, secret, started, stored_numbers
 
 from kubexm.errors import StoreUnusable
@@ -117,17 +118,20 @@ def test_record_nothing_waits_for_rides_along(store: Store, path: Path) -> None:
     assert stored_numbers(path) == [1, 2]
 
 
-def test_record_nothing_waits_for_is_committed_after_a_while_all_the_same(store: Store) -> None:
-    async def scenario() -> None:
+def test_record_nothing_waits_for_is_committed_after_a_quarter_of_a_second(store: Store) -> None:
+    async def scenario() -> list[float]:
         _run, lease = begun(store)
         kept = store.journal(lease)
         listener = started(kept)
+        moments = []
         for number in (1, 2):
             kept.append(done(), urgent=False)
             await listener.until_durable(number)
+            moments.append(asyncio.get_running_loop().time())
         await kept.close()
+        return moments
 
-    asyncio.run(scenario())
+    assert virtual.run(scenario(), threads=True) == [0.25, 0.5]
 
 
 def test_close_makes_the_rest_durable(store: Store, path: Path) -> None:
