@@ -18,7 +18,7 @@ from tests.engine.stage import (
     unreachable,
 )
 
-from kubexm.errors import InvalidGraph, StepFailed
+from kubexm.errors import CommandFailed, InvalidGraph, StepFailed
 from kubexm.plan import Key, RetryPolicy, chain, link, one_of, parallel, per_host
 from kubexm.plan.events import NodeFinished, ProducedValue, UnitFinished
 from kubexm.plan.records import RunState, UnitDone
@@ -623,17 +623,21 @@ def test_on_resume_an_expired_value_is_minted_again_only_if_it_is_needed() -> No
 
 
 def test_a_secret_value_is_concealed_everywhere_its_own_result_included() -> None:
-    outcome = Outcome(values={"token": "s3cret"}, stdout="token is s3cret", message="s3cret")
+    outcome = Outcome(
+        values={"token": "s3cret"}, message="s3cret", stdout="token is s3cret", stderr="s3cret!"
+    )
     stage = Stage(m=Actor(role=Minter, run=lambda ctx: outcome))
-    stage.actors["a"] = Actor(run=raising(StepFailed("bad s3cret")))
+    failed = CommandFailed(["login"], 1, stdout="as s3cret", stderr="no s3cret")
+    stage.actors["a"] = Actor(run=raising(failed))
 
     result = stage.run(
         chain(play("m", provides=[Key("token", secret=True)]), play("a", needs=["token"]))
     )
 
-    assert of(result, "m").stdout == "token is ***"
-    assert of(result, "m").message == "***"
-    assert of(result, "a").message == "bad ***"
+    made, used = of(result, "m"), of(result, "a")
+    assert (made.message, made.stdout, made.stderr) == ("***", "token is ***", "***!")
+    assert (used.stdout, used.stderr) == ("as ***", "no ***")
+    assert used.message == "`login` exited with 1: no ***"
 
 
 def test_a_secret_value_of_an_earlier_life_is_concealed_too() -> None:
