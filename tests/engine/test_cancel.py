@@ -368,6 +368,18 @@ def test_a_rollback_can_be_cancelled_and_resumed() -> None:
     assert again.status == "RolledBack"
 
 
+def test_the_undo_of_an_uninterruptible_step_is_awaited() -> None:
+    undo = Actor(rollback=lambda ctx: asyncio.sleep(600.0), uninterruptible=True)
+    stage = Stage(b=undo, c=fails())
+
+    result = cancelled(
+        stage, chain(play("a"), play("b"), play("c")), on_failure="rollback", grace=1.0
+    )
+
+    assert stage.end == 600.0
+    assert (of(result, "b").status, of(result, "a").status) == ("RolledBack", "Success")
+
+
 def test_what_was_cancelled_runs_again_on_resume_and_what_was_done_does_not() -> None:
     plan = chain(play("a"), play("b"), play("c"))
     first = Stage(b=Actor(duration=600.0))
