@@ -4,9 +4,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.engine.stage import Actor, Stage, fails, of, play, raising, statuses
+from msgspec.structs import replace
+from tests.engine.stage import Actor, Stage, fails, graph_of, of, play, raising, statuses
 
-from kubexm.errors import KubexmError, StepFailed
+from kubexm.errors import InvalidGraph, KubexmError, StepFailed
 from kubexm.plan import Key, RetryPolicy, chain, parallel
 from kubexm.runtime.contexts import StepContext
 from kubexm.step.contract import Expander, Minter, NotYet, Outcome, Reader, Step, Verdict
@@ -292,6 +293,17 @@ def test_a_graph_that_can_not_be_loaded_raises_before_anything_starts() -> None:
 
     with pytest.raises(StepFailed, match="no such kind"):
         stage.run(chain(play("a"), play("b")))
+    assert stage.notes == []
+
+
+def test_a_graph_that_was_tampered_with_is_refused_before_anything_starts() -> None:
+    graph = graph_of(chain(play("a"), play("b")))
+    graph.nodes["b"] = replace(graph.nodes["b"], after=("nowhere",))
+    stage = Stage()
+
+    with pytest.raises(InvalidGraph) as refused:
+        stage.run(graph)
+    assert [problem.where for problem in refused.value.problems] == ["b"]
     assert stage.notes == []
 
 
