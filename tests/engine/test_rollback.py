@@ -16,6 +16,8 @@ from kubexm.plan import (
     GraphExecutionResult,
     HookFragment,
     Key,
+    Pool,
+    ResourceConstraints,
     RetryPolicy,
     Tolerance,
     chain,
@@ -26,7 +28,7 @@ from kubexm.plan import (
     scope,
 )
 from kubexm.plan.events import TurnedBack, UnitFinished
-from kubexm.plan.records import RunState, Turned, UnitDone
+from kubexm.plan.records import AnyRecord, HostSeen, RunState, Turned, UnitDone, UnitIntended
 from kubexm.plan.result import Cause, HostResult
 from kubexm.runtime.contexts import StepContext
 from kubexm.step.contract import Expander, Minter, Outcome, Reader
@@ -262,6 +264,37 @@ def test_a_unit_that_another_attempt_finds_done_was_changed_by_this_run() -> Non
     assert undone(stage) == [("a", "h1")]
 
 
+def test_what_this_run_changed_before_a_reboot_is_undone_though_it_is_only_looked_at_since() -> (
+    None
+):
+    stage = Stage(a=Actor(satisfied=True), b=fails())
+    stage.facts = {"h1": {"boot_id": "second"}}
+    changed = HostResult("h1", "Success", changed=True)
+    records: list[AnyRecord] = [
+        HostSeen(at=0.0, host="h1", boot_id="first"),
+        UnitDone(at=0.0, node="a", host="h1", result=changed),
+    ]
+
+    result = back(stage, chain(play("a"), play("b")), state=RunState.fold(records))
+
+    assert stage.order() == ["b"]
+    assert undone(stage) == [("a", "h1")]
+    assert result.status == "RolledBack"
+
+
+def test_what_an_earlier_life_was_about_to_change_is_undone_though_it_is_held_back_now() -> None:
+    stage = Stage(a=fails())
+    state = RunState.fold([UnitIntended(at=0.0, node="b", host="h1", attempt=1)])
+
+    result = back(
+        stage, parallel(play("a"), play("b")), state=state, parallelism=1, durations={"a": 9.0}
+    )
+
+    assert stage.order() == ["a"]
+    assert undone(stage) == [("b", "h1")]
+    assert result.status == "RolledBack"
+
+
 # Failed undos.
 
 
@@ -321,6 +354,29 @@ def test_an_undo_has_the_timeout_of_its_step() -> None:
 
     assert result.rollback is not None
     assert of(result.rollback, "@undo/a").message == "did not finish within 7 s"
+
+
+def test_undos_have_the_limits_of_their_nodes() -> None:
+    stage = Stage(a=Actor(rollback=a_second), c=fails())
+    limits = ResourceConstraints(global_concurrency_limit=1)
+
+    back(stage, chain(play("a", "h1", "h2", limits=limits), play("c")))
+
+    assert sorted(at for at, what, *_ in stage.notes if what == "rollback") == [0.0, 1.0]
+
+
+def test_undos_take_the_pools_of_their_nodes() -> None:
+    stage = Stage(a=Actor(rollback=a_second), b=Actor(rollback=a_second), c=fails())
+    limits = ResourceConstraints(pools=("packages",))
+    both = parallel(play("a", limits=limits), play("b", "h2", limits=limits))
+
+    back(stage, chain(both, play("c")), graph={"pools": {"packages": Pool(1)}})
+
+    assert sorted(at for at, what, *_ in stage.notes if what == "rollback") == [0.0, 1.0]
+
+
+async def a_second(ctx: StepContext) -> None:
+    await asyncio.sleep(1.0)
 
 
 def test_a_host_lost_on_the_way_back_is_not_taken_for_undone() -> None:
@@ -491,6 +547,18 @@ def test_a_compensation_stands_where_its_scope_stood() -> None:
     assert stage.at("rollback", "c", "h1") == 0.0
     assert stage.at("start", "app/@compensate/reset", "h1") == 0.0
     assert stage.at("rollback", "a", "h1") == 5.0
+
+
+def test_a_compensation_waits_for_all_hosts_and_all_hosts_for_it_though_lanes_led_through() -> None:
+    stage = Stage(b=Actor(), c=Actor(rollback=_slowly), d=fails())
+    stage.actors["reset"] = Actor(duration=lambda host: 5.0 if host == "h2" else 0.0)
+    hosts = ("h1", "h2")
+    body = scope("app", play("b", *hosts), compensate=play("reset", *hosts))
+
+    back(stage, chain(per_host(play("a", *hosts), body, play("c", *hosts)), play("d")))
+
+    assert {stage.at("start", "app/@compensate/reset", host) for host in hosts} == {9.0}
+    assert {stage.at("rollback", "a", host) for host in hosts} == {14.0}
 
 
 def test_a_scope_that_changed_nothing_is_not_compensated() -> None:
@@ -793,6 +861,20 @@ def test_a_run_that_crashed_on_its_way_back_goes_on_backwards() -> None:
     assert undone(stage) == [("a", "h1")]
     assert stage.started() == []
     assert (result.status, result.message) == ("RolledBack", "c on h1: no")
+
+
+def test_what_was_ended_when_a_run_turned_stays_so_when_the_way_back_is_resumed() -> None:
+    plan = parallel(chain(play("x"), play("a")), play("b", "h2"))
+    first = Stage(a=late_failure(), b=Actor(duration=600.0))
+    whole = back(first, plan, grace=1.0)
+    turned = next(at for at, r in enumerate(first.records, 1) if isinstance(r, Turned))
+    second = Stage()
+
+    resumed = back(second, plan, state=RunState.fold(first.records[:turned]))
+
+    assert of(whole, "b", "h2").status == "RolledBack"
+    assert statuses(resumed) == statuses(whole)
+    assert second.order() == []
 
 
 def test_a_run_on_its_way_back_stays_on_it_whatever_the_policy_says_now() -> None:
