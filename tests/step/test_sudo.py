@@ -1,0 +1,139 @@
+"""What a step says of `sudo` holds for all it does on its host, whatever the host's habit is."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.step.places import SimPlace
+from tests.step.test_lifecycle import CASES, Case, writes
+
+from kubexm.connector.base import Command as HostCommand
+from kubexm.connector.base import Completed, Connector, FileStat, LineSink
+from kubexm.runner.host import Host
+from kubexm.sim import Machine, Script, ServiceSettings, WorldSettings
+from kubexm.step import registry
+from kubexm.step.checks import Assert
+from kubexm.step.commands import Command
+from kubexm.step.contract import Step
+from kubexm.step.edits import ManagedBlock
+from kubexm.step.files import FilePresent
+from kubexm.step.packages import Package
+from kubexm.step.services import Service
+from kubexm.step.values import FetchValue, Minted
+from kubexm.step.waits import WaitFor
+
+UNIT = "/etc/systemd/system/ssh.service"
+MACHINE = Machine(
+    packages={"curl": "7.88"},
+    files={UNIT: "[Service]\n"},
+    services={
+        "ssh": ServiceSettings(active=True, enabled=True),
+        "idle": ServiceSettings(),
+    },
+)
+
+
+class Watched:
+    """A connection that notes what it is asked for with sudo, and what without."""
+
+    def __init__(self, inner: Connector) -> None:
+        self.asked: list[tuple[str, bool]] = []
+        self._inner = inner
+
+    async def open(self) -> None:
+        await self._inner.open()
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+    async def exec(self, command: HostCommand, sink: LineSink | None = None) -> Completed:
+        self._note(command)
+        return await self._inner.exec(command, sink)
+
+    async def batch(self, commands: Sequence[HostCommand]) -> list[Completed]:
+        for command in commands:
+            self._note(command)
+        return await self._inner.batch(commands)
+
+    async def put(self, path: str, data: bytes, *, sudo: bool = False, **settings: Any) -> None:
+        self.asked.append((f"put {path}", sudo))
+        await self._inner.put(path, data, sudo=sudo, **settings)
+
+    async def get(self, path: str, *, sudo: bool = False) -> bytes:
+        self.asked.append((f"get {path}", sudo))
+        return await self._inner.get(path, sudo=sudo)
+
+    async def stat(self, path: str, *, sudo: bool = False) -> FileStat | None:
+        self.asked.append((f"stat {path}", sudo))
+        return await self._inner.stat(path, sudo=sudo)
+
+    def _note(self, command: HostCommand) -> None:
+        self.asked.append((" ".join(command.argv), command.sudo))
+
+
+def case(step: Step, before: Any = lambda place: None) -> Case:
+    return Case(lambda root: step, "", "", before)
+
+
+def reads_its_unit_anew(place: SimPlace) -> None:
+    place.run(FilePresent(UNIT, content="[Service]\nNice=5\n"))
+
+
+STEPS: Mapping[str, Case] = {
+    **CASES,
+    "secret block": Case(
+        lambda root: ManagedBlock(f"{root}/f", "new", secret=True), "", "", writes("f")
+    ),
+    "command with guards": case(
+        Command(("true",), creates="/no/such", unless=("false",), only_if=("true",), undo=("true",))
+    ),
+    "new package": case(Package(("jq",))),
+    "package that can't be had at first": case(Package(("late",))),
+    "package that goes": case(Package(("curl",), present=False)),
+    "service that starts": case(Service("idle", restarts_on=("/etc/passwd",))),
+    "service that stops": case(Service("ssh", running=False, enabled=False)),
+    "service that restarts": case(Service("ssh"), reads_its_unit_anew),
+    "value": case(FetchValue("v", ("echo", "v"))),
+    "mint": case(Minted("v", ("echo", "v"))),
+    "wait": case(WaitFor(command=("true",))),
+    "assert": case(Assert(argv=("true",))),
+}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[SimPlace]:
+    options = ["*"] * 10
+    fails_once = Script(argv=("apt-get", *options, "install", "--", "late"), exit=100, times=1)
+    made = SimPlace(tmp_path, WorldSettings(machine=MACHINE, scripts=(fails_once,)))
+    made.secrets["env://TOKEN"] = "s3cret"
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("sudo", [True, False])
+@pytest.mark.parametrize("name", STEPS)
+def test_a_step_does_everything_with_sudo_or_nothing(
+    name: str, sudo: bool, place: SimPlace
+) -> None:
+    STEPS[name].before(place)
+    step: Any = dataclasses.replace(STEPS[name].step(place.root), sudo=sudo)  # type: ignore[type-var]
+    watched = Watched(place.world.connector("there"))
+    place.host = Host("there", watched, sudo=not sudo)
+
+    place.verdict(step)
+    place.run(step)
+    place.wait(step.diagnose(place.context()))
+    place.undo(step)
+
+    assert watched.asked
+    assert [what for what, found in watched.asked if found is not sudo] == []
+
+
+def test_every_kind_that_has_a_sudo_is_looked_at() -> None:
+    having = {kind for kind, cls in registry.kinds().items() if hasattr(cls, "sudo")}
+
+    assert {case.step("/srv").kind for case in STEPS.values()} >= having
