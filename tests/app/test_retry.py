@@ -132,6 +132,21 @@ simulate:
 """
 
 
+def test_what_is_to_be_done_in_another_order_is_done_again(site: Site) -> None:
+    site.write(HOSTS + STEPS + FAILS)
+    task = failed(site)
+    lines = STEPS.splitlines()
+    first, second = (lines.index(line) for line in lines if "[count" in line)
+    lines[first], lines[second] = lines[second], lines[first]
+    site.write(HOSTS + "\n".join(lines).replace("[deploy]", "['true']") + FAILS)
+
+    outcome = site.retry(task, corrected=True)
+
+    assert outcome.result.status == "Success"
+    tries = site.tries(task)
+    assert (tries["plain", "n1"], tries["named", "n1"]) == (2, 2)
+
+
 def test_what_stands_on_something_corrected_is_looked_at_again(site: Site) -> None:
     site.write(HOSTS + RESTARTS)
     task = task_of(site.run())
