@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.app.site import Site, statuses, stopping_at, task_of
+from tests.chaos.steps import provider_known
 
 from kubexm.app import tasks
-from kubexm.errors import InvalidInput, Refused
+from kubexm.errors import InvalidGraph, InvalidInput, Refused
 from kubexm.plan.records import UnitDone
 from kubexm.step import registry
 from kubexm.store import Store
+from kubexm.templates import render
 
 pytestmark = pytest.mark.timeout(120)  # some start processes
 
@@ -51,6 +54,10 @@ BOTH = {"n1": 1, "n2": 1}
 def let_go(site: Site) -> None:
     for host in ("n1", "n2"):
         site.put(host, "/srv/go", "")
+
+
+def held_before(step: str) -> str:
+    return HELD.replace("simulate:", f"          - {step}\nsimulate:")
 
 
 def killed(site: Site) -> str:
@@ -218,6 +225,40 @@ def test_resume_is_refused_when_steps_are_not_what_they_were(
         site.resume(task)
 
     assert site.resume(task, force=True).result.status == "Success"
+
+
+def test_resume_is_refused_when_a_template_is_not_what_it_was(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unit = "{path: /etc/x.service, template: systemd/service, data: {command: [/bin/x]}}"
+    site.write(held_before(f"{{name: unit, template: {unit}}}"))
+    task = site.stopped_at("held")
+    let_go(site)
+    monkeypatch.setattr(render, "digest", lambda name: f"other {name}")
+
+    with pytest.raises(Refused, match="was planned: template `systemd/service`"):
+        site.resume(task)
+
+    assert site.resume(task, force=True).result.status == "Success"
+
+
+@pytest.mark.parametrize("go_on", [Site.resume, Site.retry])
+@pytest.mark.parametrize("force", [False, True])
+def test_run_with_steps_that_this_kubexm_does_not_know_is_not_gone_on_with(
+    site: Site, go_on: Callable[..., object], force: bool
+) -> None:
+    site.write(held_before("{name: provider, chaos-provider: {path: /etc/provider}}"))
+    with provider_known():
+        task = site.stopped_at("held")
+
+    with pytest.raises(InvalidGraph) as refused:
+        go_on(site, task, force=force)
+
+    assert f"task `{task}` has steps that this kubexm does not know" in str(refused.value)
+    assert [(problem.where, problem.message) for problem in refused.value.problems] == [
+        ("site/base/work/provider", "unknown step kind `chaos-provider`")
+    ]
+    assert site.stored()[0].status == "Cancelled"
 
 
 def test_host_that_rebooted_is_looked_at_again_from_its_first_unit(site: Site) -> None:

@@ -25,7 +25,7 @@ from kubexm.app.readiness import Readiness, early
 from kubexm.app.reopening import Plan, reopening
 from kubexm.common.paths import Home
 from kubexm.engine import MemoryJournal, Options
-from kubexm.errors import InvalidInput, Problem, Refused
+from kubexm.errors import InvalidGraph, InvalidInput, Problem, Refused
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.history import Span
 from kubexm.plan.records import Unit
@@ -166,6 +166,7 @@ async def resume(params: ResumeParams, front: Front, home: Home) -> RunOutcome:
             stored = store.run(params.task)
             _refuse_if_ended(stored)  # it may have in the meantime
             documents = store.documents(stored.id)
+            _refuse_unknown_steps(stored, documents.graph)
             if not params.force:
                 _refuse_if_stale(store, stored, documents.graph)
             _refuse_if_unready(_plan_of(documents), front, store.state(stored.id).done)
@@ -179,6 +180,7 @@ async def retry(params: RetryParams, front: Front, home: Home) -> RunOutcome:
         _refuse_if_not_ended(stored)
         documents = store.documents(stored.id)
         corrected = _corrected(stored, documents, params, front)
+        _refuse_unknown_steps(stored, (corrected or documents).graph)
         if not params.force:
             _refuse_if_stale(store, stored, (corrected or documents).graph)
         changed = _plan_of(corrected) if corrected is not None else None
@@ -293,6 +295,18 @@ def _outcome(
 ) -> RunOutcome:
     run = msgspec.structs.replace(store.run(id), holder=None)  # whose work is done
     return RunOutcome(job.graph, result, run, job.world, warnings, store.lives(run))
+
+
+def _refuse_unknown_steps(stored: Run, graph: ExecutionGraph) -> None:
+    """The run may have been planned by a kubexm that knows other steps; no force helps there."""
+    try:
+        graph.validate(registry.kinds())
+    except InvalidGraph as error:
+        raise InvalidGraph(
+            f"task `{stored.id}` has steps that this kubexm does not know",
+            problems=error.problems,
+            hint="go on with the kubexm that it was planned by, or run the pipeline anew",
+        ) from error
 
 
 def _refuse_if_stale(store: Store, stored: Run, graph: ExecutionGraph) -> None:
