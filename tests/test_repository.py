@@ -16,6 +16,7 @@ from kubexm.errors import KubexmError
 from kubexm.spec import reference
 
 ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "kubexm"
 # Made by tools, or not ours to write in our own words.
 NOT_OURS = {"build", "dist", "__pycache__", "requirements", "LICENSE"}
 
@@ -108,6 +109,41 @@ def test_relative_links_resolve(document: Path) -> None:
     relative = [target for target in targets if target and "://" not in target]
 
     assert [target for target in relative if not (document.parent / target).exists()] == []
+
+
+def test_the_architecture_names_only_paths_that_exist() -> None:
+    named = [code for code in architecture() if re.fullmatch(r"[\w.-]+/[\w./-]*", code)]
+
+    assert "tests/step" in named
+    assert [
+        path for path in named if not any((root / path).exists() for root in (SOURCE, ROOT))
+    ] == []
+
+
+def test_the_map_of_the_architecture_has_every_package_and_no_other() -> None:
+    packages = {path.name for path in SOURCE.iterdir() if path.is_dir()}
+    modules = {path.stem for path in SOURCE.glob("*.py")}
+
+    named = set(architecture("## The map", "### Inside the engine", column=1))
+
+    assert named == (packages | modules) - {"__init__", "__main__", "__pycache__"}
+
+
+def test_the_architecture_names_only_modules_of_the_engine_that_exist() -> None:
+    modules = {path.stem for path in (SOURCE / "engine").glob("*.py")}
+    named = set(architecture("### Inside the engine", "## Words", column=2))
+
+    assert "scheduler" in named
+    assert named - modules == set()
+
+
+def architecture(start: str = "# ", end: str = "\0", *, column: int | None = None) -> list[str]:
+    """What is written as code between two lines of the page, in one column of a table or all."""
+    page = FENCED.sub("", (ROOT / "ARCHITECTURE.md").read_text())
+    part = page[page.index(start) :].partition(end)[0]
+    rows = [line.split("|") for line in part.splitlines() if line.startswith("|")]
+    text = part if column is None else "\n".join(row[column] for row in rows)
+    return re.findall(r"`([^`\n]+)`", text)
 
 
 def test_documents_name_only_make_targets_that_exist() -> None:
