@@ -380,6 +380,64 @@ def test_hook_that_was_not_due_runs_when_the_retry_succeeds(site: Site) -> None:
     assert (before, site.read("n1", "/srv/after")) == (None, "done")
 
 
+HOOKED = """
+modules:
+  - name: base
+    hooks:
+      pre: [{name: lock, runOnRoles: [control-node], command: {argv: [lock]}}]
+      always: [{name: unlock, runOnRoles: [control-node], command: {argv: [unlock]}}]
+    tasks:
+      - name: work
+        hooks:
+          pre: [{name: drain, command: {argv: [drain]}}]
+          always: [{name: undrain, command: {argv: [undrain]}}]
+        steps:
+          - {name: first, file: {path: /srv/first, content: done}}
+          - {name: fails, command: {argv: [deploy]}}
+  - name: other
+    tasks:
+      - name: work
+        hooks:
+          always: [{name: tidy, command: {argv: [tidy]}}]
+        steps:
+          - {name: rest, file: {path: /srv/rest, content: done}}
+simulate:
+  scripts:
+    - {argv: [lock]}
+    - {argv: [unlock]}
+    - {argv: [drain]}
+    - {argv: [undrain]}
+    - {argv: [tidy]}
+    - {argv: [deploy], hosts: n2, exit: 1, times: 1}
+    - {argv: [deploy]}
+"""
+LOCKED = {"control-node": 1}
+
+
+@pytest.mark.parametrize("policy", ["isolate", "rollback"])
+def test_hooks_around_what_is_tried_again_run_again_where_that_is(site: Site, policy: str) -> None:
+    site.write(f"{HOSTS}onFailure: {policy}\n{HOOKED}")
+    first = site.run()
+    before = [site.ran(name) for name in ("lock", "unlock", "drain", "undrain")]
+
+    outcome = site.retry(task_of(first))
+
+    after = [site.ran(name) for name in ("lock", "unlock", "drain", "undrain")]
+    twice = {"n1": 2, "n2": 2} if policy == "rollback" else {"n1": 1, "n2": 2}
+    assert outcome.result.status == "Success"
+    assert before == [LOCKED, LOCKED, ONCE, ONCE]
+    assert after == [{"control-node": 2}, {"control-node": 2}, twice, twice]
+
+
+def test_hooks_of_a_scope_in_which_nothing_is_left_to_do_do_not_run_again(site: Site) -> None:
+    site.write(HOSTS + "link: parallel\n" + HOOKED)
+    task = failed(site)
+
+    site.retry(task)
+
+    assert site.ran("tidy") == ONCE
+
+
 def test_retry_that_dies_before_its_first_unit_is_gone_on_with(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

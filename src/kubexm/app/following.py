@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.node import ANY_HOST, ExecutionNode
 from kubexm.plan.records import Unit
-from kubexm.plan.validation import topological_order
+from kubexm.plan.validation import scopes_around, topological_order
 
 Hosts = dict[str, set[str]]
 """By node or join the hosts in question."""
@@ -45,6 +45,31 @@ def followers(graph: ExecutionGraph, begun: Begun) -> Iterator[Unit]:
             yield from _units(vertex, anew[id] | again[id])
         anew[id] |= begun.anew.get(id, set())
         again[id] |= begun.again.get(id, set())
+
+
+def hooks_around(graph: ExecutionGraph, begun: Begun, opened: Iterable[Unit]) -> Iterator[Unit]:
+    """The hooks of all scopes in which there is work, on the hosts where that is.
+
+    What was locked before the work and unlocked after it is so once more; what a hook stands
+    before is none of its followers, and stays as it is.
+    """
+    work: Hosts = {}
+    for hosts in (begun.anew, begun.again, _by_node(graph, opened)):
+        for id, some in hosts.items():
+            if id in graph.nodes and graph.nodes[id].hook is None:
+                for scope in scopes_around(id):
+                    work.setdefault(scope, set()).update(some)
+    for node in graph:
+        if node.hook is not None and (names := work.get(node.hook.scope)):
+            yield from _units(node, set(node.hosts) if node.hook.barrier else names)
+
+
+def _by_node(graph: ExecutionGraph, units: Iterable[Unit]) -> Hosts:
+    found: Hosts = {}
+    for id, host in units:
+        names = graph.nodes[id].hosts if host == ANY_HOST else (host,)
+        found.setdefault(id, set()).update(names)
+    return found
 
 
 def _providers(graph: ExecutionGraph) -> dict[str, str]:

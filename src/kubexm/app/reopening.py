@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kubexm.app.following import Begun, followers
+from kubexm.app.following import Begun, followers, hooks_around
 from kubexm.engine.undo import is_undo
 from kubexm.engine.way_back import touched
 from kubexm.plan.graph import ExecutionGraph
@@ -32,10 +32,13 @@ class Plan:
 
 def reopening(state: RunState, plan: Plan, corrected: Plan | None) -> Reopened:
     """Open everything but what succeeded, was not undone, and stands on nothing that is new."""
+    graph = (corrected or plan).graph
     comparison = _Comparison(state, plan, corrected or plan)
     succeeded = _succeeded(state)
     kept = comparison.unchanged(succeeded)
-    kept.difference_update(followers((corrected or plan).graph, comparison.begun(kept)))
+    begun = comparison.begun(kept)
+    opened = frozenset(followers(graph, begun))
+    kept.difference_update(opened, hooks_around(graph, begun, opened))
     kept = comparison.with_expanders(kept)
     changed = (unit for unit in succeeded - kept if state.done[unit].result.changed)
     units = state.done.keys() - kept

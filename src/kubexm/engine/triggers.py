@@ -8,7 +8,7 @@ from typing import Literal
 from kubexm.engine.topology import NodeState, Unit
 from kubexm.plan.node import ANY_HOST, ExecutionNode, Hook, Join
 from kubexm.plan.result import Cause, HostResult
-from kubexm.plan.validation import inside
+from kubexm.plan.validation import inside, scopes_around
 
 Answer = Literal["is due", "succeeded", "failed by a hook alone", "was not entered"]
 """A hook is due as far as its scope says, or why it is not; a cause may hold it back still."""
@@ -39,7 +39,7 @@ class Scopes:
                     self._join_bodies(state)
 
     def _join_bodies(self, state: NodeState) -> None:
-        for scope in _scopes_around(state.id):
+        for scope in scopes_around(state.id):
             if (body := self._bodies.get(scope)) is not None:
                 body.append(state)
 
@@ -101,13 +101,6 @@ class Scopes:
             for id in (*state.vertex.after, *state.vertex.after_same_host):
                 if inside(id, root):
                     yield from self._everywhere(self._states[id], root)
-
-
-def _scopes_around(id: str) -> Iterator[str]:
-    yield id
-    while "/" in id:
-        id = id.rpartition("/")[0]
-        yield id
 
 
 def _of_host(state: NodeState, host: str) -> Iterable[Unit]:

@@ -229,6 +229,14 @@ class _CompensationGraph:
         self.compensations: tuple[Compensation, ...] = ()
 
 
+def scopes_around(id: str) -> Iterator[str]:
+    """The path itself, and all above it."""
+    yield id
+    while "/" in id:
+        id = id.rpartition("/")[0]
+        yield id
+
+
 def inside(id: str, scope: str) -> bool:
     """Whether a path is this scope or lies under it."""
     return id == scope or id.startswith(scope + "/")

@@ -193,7 +193,7 @@ class HookSpec(StepFields):
 class HooksSpec(Model):
     """Hooks by moment; a failure of a hook is a failure of its scope, but triggers no other hook.
 
-    Hosts that are quarantined run no hooks.
+    Hosts that are quarantined run no hooks. A retry runs them again around what it tries again.
     """
 
     pre: tuple[HookSpec, ...] = ()
