@@ -11,6 +11,7 @@ from kubexm.engine.topology import NodeState, Unit
 from kubexm.errors import StepFailed
 from kubexm.plan.events import ProducedValue
 from kubexm.plan.node import ExecutionNode
+from kubexm.runtime.contexts import Unmade
 
 
 class Values:
@@ -78,7 +79,7 @@ class Values:
             if (value := self._find(key, host)) is not None:
                 found[key] = value.value
             elif (provider := self.provider(key, host)) is not None and provider.node.work.minted:
-                found[key] = ""
+                found[key] = Unmade()
         return found
 
     def _find(self, key: str, host: str) -> ProducedValue | None:

@@ -47,6 +47,12 @@ class PlanContext:
         return tuple(dict.fromkeys(host for role in roles for host in self.hosts.get(role, ())))
 
 
+class Unmade(str):
+    """A value that is made when it turns out to be needed; until then it is empty, all of it."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class UnitView:
     """What references in parameters and `when` expressions may name, for one unit."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from kubexm.common.facts import FACTS
 from kubexm.common.nearest import did_you_mean
+from kubexm.runtime.contexts import Unmade
 from kubexm.spec.source import DataPath
 
 ROOTS = ("vars", "facts", "values", "host", "item")
@@ -264,6 +265,8 @@ def in_scope(reference: Reference, scope: Mapping[str, Any]) -> Any:
 
 def part(data: Any, name: str | int) -> Any:
     """The part of a mapping or list that has this name or number; `KeyError` if none."""
+    if isinstance(data, Unmade):
+        return data
     if isinstance(data, Mapping) and str(name) in data:
         return data[str(name)]
     if isinstance(data, list | tuple) and str(name).isdecimal() and int(name) < len(data):
