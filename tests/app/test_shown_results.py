@@ -56,6 +56,16 @@ def test_a_compensation_that_an_expander_added_is_shown() -> None:
     assert told(result)["e/@h1/app/x", "h1"][0] == "RolledBack"
 
 
+def test_what_settles_is_shown() -> None:
+    stage = Stage(a=Actor(settles=True), c=fails())
+    plan = chain(play("a"), play("c"))
+
+    result = stage.run(plan, on_failure="rollback")
+
+    assert told(result) == shown(graph_of(plan), RunState.fold(stage.records), result)
+    assert ("@undo/a/@settle", "h1") in told(result)
+
+
 def test_what_a_compensation_adds_is_shown() -> None:
     stage = Stage(c=fails())
     stage.actors["reset"] = Actor(role=Expander, fragment=play("x"))

@@ -88,6 +88,7 @@ class Actor:
     verifies: bool = False
     declares_intent: bool = False
     can_be_undone: bool = True
+    settles: bool = False
     when: Callable[[UnitView], bool] | None = None
 
 
@@ -173,6 +174,14 @@ class ProbedPlay(Play):
         if self.actor.judge is not None:
             return self.actor.judge(answers)  # type: ignore[no-any-return]
         return Verdict.holds("as wanted") if answers[0].ok else Verdict.needed("not yet", "+")
+
+
+class SettlingPlay(Play):
+    """The same with something to do when all is undone."""
+
+    async def settle(self, ctx: StepContext) -> bool:
+        self.stage.note("settle", self.node, ctx.host.name)
+        return True
 
 
 class ReaderPlay(Play, Reader):
@@ -315,6 +324,7 @@ class Stage:
     def load(self, node: ExecutionNode) -> LoadedPlay:
         actor = self.actors.get(node.id) or self.actors.get(node.id.rsplit("/", 1)[-1], Actor())
         cls = ProbedPlay if actor.probes else _ROLES[actor.role]
+        cls = SettlingPlay if actor.settles else cls
         return LoadedPlay(cls(self, node.id, actor), actor.when)
 
     async def perform(

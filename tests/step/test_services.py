@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.step.places import SimPlace
+from tests.step.places import MemoryLedger, SimPlace
 
 from kubexm.errors import StepFailed
 from kubexm.sim import Machine, ServiceSettings, WorldSettings
@@ -163,6 +163,50 @@ def test_a_service_that_was_undone_is_started_anew_by_the_next_run(place: SimPla
     assert not place.world.host("there").runs("app")
     place.run(step)
     assert place.verdict(step).satisfied
+
+
+def test_a_unit_that_ran_before_runs_with_the_files_that_were_put_back(place: SimPlace) -> None:
+    place.write("conf", b"before")
+    step = Service("ssh", restarts_on=(f"{place.root}/conf",))
+    place.run(step)
+    place.write("conf", b"after")
+    place.ledger = MemoryLedger()
+    place.run(step)
+
+    place.undo(step)
+    place.write("conf", b"before")
+
+    assert place.wait(step.settle(place.context()))
+    assert started(place, "ssh") == 3
+    assert place.verdict(step).satisfied
+    assert not place.wait(step.settle(place.context()))
+
+
+def test_a_unit_that_ran_before_and_was_not_known_is_not_known_afterwards(place: SimPlace) -> None:
+    place.write("conf", b"before")
+    before = place.state()
+    step = Service("ssh", restarts_on=(f"{place.root}/conf",))
+    place.run(step)
+
+    place.undo(step)
+
+    assert not place.wait(step.settle(place.context()))
+    assert place.state() == before
+    assert "have no record" in place.verdict(step).reason
+
+
+def test_systemd_forgets_a_unit_file_that_was_taken_away(place: SimPlace) -> None:
+    file, step = FilePresent(UNIT, content="[Service]\n"), Service("app")
+    place.run(file)
+    place.run(step)
+
+    place.undo(step)
+    place.undo(file)
+    place.wait(step.settle(place.context()))
+
+    assert place.ask("systemctl", "show", "--property=LoadState", "--", "app") == (
+        "LoadState=not-found"
+    )
 
 
 def test_shows_the_state_of_a_unit_that_fails(place: SimPlace) -> None:

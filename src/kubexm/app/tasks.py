@@ -11,7 +11,7 @@ from kubexm.app.params import LogParams
 from kubexm.common.nearest import did_you_mean
 from kubexm.common.paths import Home
 from kubexm.common.roles import CONTROL_NODE
-from kubexm.engine.undo import UNDO, is_undo
+from kubexm.engine.undo import SETTLE, UNDO, is_undo
 from kubexm.engine.way_back import WayBack, way_back
 from kubexm.errors import InvalidInput, StoreError, UnknownPath
 from kubexm.plan.fragment import replace
@@ -209,7 +209,10 @@ def _rollback(graph: ExecutionGraph, state: RunState, run: Run) -> GraphExecutio
         if is_undo(id):
             nodes.setdefault(id, {})[done.result.host_name] = done.result
     origins = _undoing(graph, state)
-    results = {id: _added_up(origins[id], hosts, frozenset()) for id, hosts in nodes.items()}
+    results = {
+        id: _added_up(origins[id.removesuffix(SETTLE)], hosts, frozenset())
+        for id, hosts in nodes.items()
+    }
     failed = any(node.status == "Failed" for node in results.values())
     over = run.status not in ("Running", "Cancelled")
     return GraphExecutionResult(

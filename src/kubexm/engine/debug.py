@@ -150,6 +150,9 @@ class _Paused(Step):
     async def rollback(self, ctx: StepContext) -> None:
         await self._step.rollback(ctx)
 
+    async def settle(self, ctx: StepContext) -> bool:
+        return await self._step.settle(ctx)
+
     async def diagnose(self, ctx: StepContext) -> str:
         return await self._step.diagnose(ctx)
 

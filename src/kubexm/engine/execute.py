@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from kubexm.engine import collector
+from kubexm.engine.backward import backward, settles
 from kubexm.engine.bus import Bus
 from kubexm.engine.expansion import Grown
 from kubexm.engine.journal import Journal
@@ -20,9 +21,9 @@ from kubexm.engine.results import (
     with_rollback,
 )
 from kubexm.engine.scheduler import MakeWork, Scheduler
-from kubexm.engine.undo import UNDO, is_undo, undo_graph
+from kubexm.engine.undo import is_undo, undo_graph
 from kubexm.engine.values import Values
-from kubexm.engine.work import backward, forward
+from kubexm.engine.work import forward
 from kubexm.plan import events
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.node import ExecutionNode
@@ -194,14 +195,16 @@ class _Run:
     async def _undo(self, walk: Scheduler, cause: Cause) -> Scheduler | None:
         grown = Grown(self.graph, walk.expanded)
         self.changed = _changed(walk, self.state.late)
-        undo = undo_graph(self.graph, grown, self.changed)
+        settling = {id for id in self.changed if settles(self.load(grown.nodes[id]))}
+        undo = undo_graph(self.graph, grown, self.changed, settling)
         if undo is None:
             return None
         if self.state.turned is None:
             await walk.durably(Turned(at=self.runtime.now(), cause=cause))
         now = self.runtime.now()
         self.bus.publish(events.TurnedBack(at=now, cause=cause, undo=tuple(undo.nodes)))
-        back = self._scheduler(undo, backward(self.load, *_origins(grown)), "isolate")
+        work = backward(self.load, grown.nodes, _compensating(grown))
+        back = self._scheduler(undo, work, "isolate")
         await back.walk(quarantined=self._lost_before(undo=True))
         return back
 
@@ -246,14 +249,5 @@ def _changed(walk: Scheduler, late: Collection[Unit]) -> dict[str, tuple[str, ..
     return changed
 
 
-def _origins(
-    graph: Grown,
-) -> tuple[Callable[[str], ExecutionNode | None], Callable[[str], bool]]:
-    """For a path of the undo graph: the node it comes from, and whether it undoes that node."""
-    compensating = {node.id: node for item in graph.compensations for node in item.nodes}
-
-    def origin(id: str) -> ExecutionNode | None:
-        path = id.removeprefix(f"{UNDO}/")
-        return graph.nodes.get(path) or compensating.get(path)
-
-    return origin, lambda id: id.removeprefix(f"{UNDO}/") in graph.nodes
+def _compensating(graph: Grown) -> dict[str, ExecutionNode]:
+    return {node.id: node for item in graph.compensations for node in item.nodes}

@@ -16,26 +16,36 @@ UNDO = "@undo"
 """First segment of every path in an undo graph."""
 COMPENSATE = "/@compensate/"
 """What stands between a scope and the nodes that undo it as a whole."""
+SETTLE = "/@settle"
+"""Ends the path of what is done for a node when all before it is undone, too."""
+_ALL = f"{UNDO}/@all"
 NOT_EVEN_UNREACHABLE = Tolerance(unreachable=NO_HOST)
 """What is not undone has to be told, whatever the reason."""
 
 
 def undo_graph(
-    graph: ExecutionGraph, grown: Grown, changed: Mapping[str, tuple[str, ...]]
+    graph: ExecutionGraph,
+    grown: Grown,
+    changed: Mapping[str, tuple[str, ...]],
+    settling: Collection[str] = (),
 ) -> ExecutionGraph | None:
     """A graph that undoes these hosts of these nodes; None if there is nothing to undo.
 
     An edge becomes its reverse. A node that changed nothing becomes a join, so that the order
     holds across it. A scope with a compensation is one vertex: its entry waits for the undo of
-    all that followed the scope, and the undo of all before waits for its exits.
+    all that followed the scope, and the undo of all before waits for its exits. Those that are
+    `settling` have their say once more on each host when all is undone there.
     """
     if not any(changed.values()):
         return None
     plan = _Reversed(grown, changed)
+    nodes, joins = [*plan.nodes()], [*plan.joins()]
+    if settled := [*plan.settling(settling)]:
+        joins.append(Join(_ALL, (), tuple(_last(nodes, joins))))
     return build(
         f"{graph.name} (undo)",
-        plan.nodes(),
-        joins=plan.joins(),
+        (*nodes, *settled),
+        joins=joins,
         hosts=plan.hosts(graph.hosts),
         pools=graph.pools,
     )
@@ -44,6 +54,11 @@ def undo_graph(
 def is_undo(node: str) -> bool:
     """Whether a path is one of an undo graph."""
     return node.startswith(f"{UNDO}/")
+
+
+def is_settling(node: str) -> bool:
+    """Whether it takes nothing back, but goes on with what was there before."""
+    return is_undo(node) and node.endswith(SETTLE)
 
 
 def is_left(node: str, result: HostResult) -> bool:
@@ -96,23 +111,44 @@ class _Reversed:
         return tuple(dict.fromkeys((*known, *more)))
 
     def nodes(self) -> Iterable[ExecutionNode]:
-        for id, node in self._graph.nodes.items():
-            hosts = self._changed.get(id, ())
-            if hosts and self._scope(id) is None:
-                yield ExecutionNode(
-                    id=_undo(id),
-                    name=node.name,
-                    step=_bare(node.step),
-                    hosts=hosts,
-                    after=self._edges(self._after, id),
-                    after_same_host=self._edges(self._after_same_host, id),
-                    retry=node.retry,
-                    limits=node.limits,
-                    timeout=node.timeout,
-                    tolerance=NOT_EVEN_UNREACHABLE,
-                )
+        for id, hosts in self._undone():
+            after, same_host = self._edges(self._after, id), self._edges(self._after_same_host, id)
+            yield self._node(id, _undo(id), hosts, after, same_host)
         for scope, item in self._compensated.items():
             yield from self._compensation(scope, item)
+
+    def settling(self, ids: Collection[str]) -> Iterable[ExecutionNode]:
+        for id, hosts in self._undone():
+            if id in ids:
+                yield self._node(id, _undo(id) + SETTLE, hosts, (), (_ALL,))
+
+    def _undone(self) -> Iterable[tuple[str, tuple[str, ...]]]:
+        """The nodes that are undone one by one, and where."""
+        for id in self._graph.nodes:
+            if (hosts := self._changed.get(id)) and self._scope(id) is None:
+                yield id, hosts
+
+    def _node(
+        self,
+        id: str,
+        path: str,
+        hosts: tuple[str, ...],
+        after: tuple[str, ...],
+        after_same_host: tuple[str, ...],
+    ) -> ExecutionNode:
+        node = self._graph.nodes[id]
+        return ExecutionNode(
+            id=path,
+            name=node.name,
+            step=_bare(node.step),
+            hosts=hosts,
+            after=after,
+            after_same_host=after_same_host,
+            retry=node.retry,
+            limits=node.limits,
+            timeout=node.timeout,
+            tolerance=NOT_EVEN_UNREACHABLE,
+        )
 
     def _compensation(self, scope: str, item: Compensation) -> Iterable[ExecutionNode]:
         own = {key.name for node in item.nodes for key in node.step.provides}
@@ -137,6 +173,13 @@ class _Reversed:
 
     def _edges(self, edges: Mapping[str, list[str]], id: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(edges.get(_undo(id), ())))
+
+
+def _last(nodes: Iterable[ExecutionNode], joins: Iterable[Join]) -> Iterable[str]:
+    """The vertices that nothing waits for."""
+    vertices: list[ExecutionNode | Join] = [*nodes, *joins]
+    awaited = {id for vertex in vertices for id in (*vertex.after, *vertex.after_same_host)}
+    return (vertex.id for vertex in vertices if vertex.id not in awaited)
 
 
 def _undo(id: str) -> str:

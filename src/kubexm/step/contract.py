@@ -116,6 +116,13 @@ class Step:
     async def rollback(self, ctx: StepContext) -> None:
         """Restore what the ledger remembers."""
 
+    async def settle(self, ctx: StepContext) -> bool:
+        """Go on with what was there before, when all else is undone; whether that took anything.
+
+        Undoing goes backwards: what a step reads is put back only after its own `rollback`.
+        """
+        raise NotImplementedError
+
     async def diagnose(self, ctx: StepContext) -> str:
         """What helps to understand a failure, collected before anything is undone."""
         return ""

@@ -77,7 +77,7 @@ class Service(Step):
 
     async def run(self, ctx: StepContext) -> None:
         state, files_now, recorded = await self._look(ctx)
-        prior = {"active": state.is_active, "enabled": state.is_enabled}
+        prior = {"active": state.is_active, "enabled": state.is_enabled, "record": recorded}
         await ctx.ledger.remember(self._resource, prior)
         if state.stale:
             await services.daemon_reload(ctx.host, sudo=self.sudo)
@@ -92,14 +92,30 @@ class Service(Step):
         prior = ctx.ledger.recall(self._resource)
         if prior is None:
             return
-        state, _, recorded = await self._look(ctx)
+        state, _, _ = await self._look(ctx)
         if prior["enabled"] != state.is_enabled and state.can_be_enabled and state.is_known:
             await self._set_enabled(ctx, prior["enabled"])
         if prior["active"] != state.is_active and state.is_known:
             start_or_stop = services.start if prior["active"] else services.stop
             await start_or_stop(ctx.host, self.unit, sudo=self.sudo)
-        if recorded:
-            # The files are put back after this: whoever starts the unit next starts it anew.
+
+    async def settle(self, ctx: StepContext) -> bool:
+        """Its files are put back by now: have systemd read them, and the unit run with them."""
+        state, files_now, recorded = await self._look(ctx)
+        prior = ctx.ledger.recall(self._resource) or {}
+        if state.stale:
+            await services.daemon_reload(ctx.host, sudo=self.sudo)
+        outdated = state.stale or recorded != files_now
+        if outdated and state.is_active:
+            await services.restart(ctx.host, self.unit, sudo=self.sudo)
+        if recorded != prior.get("record", ""):
+            await self._record_again(ctx, prior.get("record", ""))
+        return outdated
+
+    async def _record_again(self, ctx: StepContext, record: str) -> None:
+        if record:
+            await services.record(ctx.host, self.unit, record, sudo=self.sudo)
+        else:
             await services.forget(ctx.host, self.unit, sudo=self.sudo)
 
     async def diagnose(self, ctx: StepContext) -> str:

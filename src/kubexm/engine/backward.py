@@ -1,0 +1,101 @@
+"""What the nodes of an undo graph do: take back, compensate, settle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from kubexm.engine.ports import Load, Loaded
+from kubexm.engine.undo import SETTLE, UNDO, is_settling
+from kubexm.engine.work import Work
+from kubexm.plan.node import ExecutionNode, StepSpec
+from kubexm.plan.result import NO_UNDO
+from kubexm.runtime.contexts import StepContext, UnitView
+from kubexm.step.contract import NotYet, Outcome, Step, Verdict
+
+
+class Undone(Step):
+    """Takes back what another step did."""
+
+    kind = "undone"
+
+    def __init__(self, step: Step) -> None:
+        self._step = step
+        self.uninterruptible = step.uninterruptible
+
+    def spec(self) -> StepSpec:
+        return self._step.spec()
+
+    def summary(self) -> str:
+        return f"undo: {self._step.summary()}"
+
+    async def precheck(self, ctx: StepContext) -> Verdict:
+        if self._step.can_be_undone:
+            return Verdict.needed("was changed by this run")
+        return Verdict.holds(NO_UNDO)
+
+    async def run(self, ctx: StepContext) -> Outcome | NotYet | None:
+        await self._step.rollback(ctx)
+        return Outcome(changed=True)
+
+
+class Settled(Step):
+    """Goes on with what another step found before it changed it."""
+
+    kind = "settled"
+
+    def __init__(self, step: Step) -> None:
+        self._step = step
+        self.uninterruptible = step.uninterruptible
+
+    def spec(self) -> StepSpec:
+        return self._step.spec()
+
+    def summary(self) -> str:
+        return f"settle: {self._step.summary()}"
+
+    async def precheck(self, ctx: StepContext) -> Verdict:
+        return Verdict.needed("what it stood on is undone")
+
+    async def run(self, ctx: StepContext) -> Outcome | NotYet | None:
+        return Outcome(changed=await self._step.settle(ctx))
+
+
+class _Wrapped:
+    """A loaded step behind another."""
+
+    decisive: frozenset[str] = frozenset()
+
+    def __init__(self, loaded: Loaded, cls: type[Undone | Settled]) -> None:
+        self.cls = cls
+        self._loaded = loaded
+        self.static = cls(loaded.static) if loaded.static is not None else None
+
+    def bind(self, view: UnitView) -> Step:
+        return self.cls(self._loaded.bind(view))
+
+    def wanted(self, view: UnitView) -> bool:
+        return True
+
+
+def settles(loaded: Loaded) -> bool:
+    """Whether it has something to do when all is undone."""
+    return loaded.cls.settle is not Step.settle
+
+
+def backward(
+    load: Load, undone: Mapping[str, ExecutionNode], compensating: Mapping[str, ExecutionNode]
+) -> Callable[[ExecutionNode], Work]:
+    """Work of an undo graph: undone steps, and compensations that run forward.
+
+    What a compensation has added while it ran comes from nowhere else.
+    """
+
+    def work(node: ExecutionNode) -> Work:
+        path = node.id.removeprefix(f"{UNDO}/")
+        cls = Settled if is_settling(node.id) else Undone
+        if (source := undone.get(path.removesuffix(SETTLE))) is not None:
+            return Work(node, _Wrapped(load(source), cls), source.step.needs)
+        source = compensating.get(path, node)
+        return Work(node, load(source), source.step.needs)
+
+    return work
