@@ -47,6 +47,12 @@ async def gather(host: Host) -> dict[str, Any]:
     return facts_of(await host.batch(commands(host)))
 
 
+async def boot_id(host: Host) -> str:
+    """Ask a host since which boot it runs; nothing if it does not tell."""
+    answer = await host.ask("cat", _BOOT_ID, sudo=False, env=C_LOCALE)
+    return answer.text.strip() if answer.ok else ""
+
+
 def _by_file(answer: Completed) -> dict[str, list[str]]:
     lines: dict[str, list[str]] = {path: [] for path in _FILES}
     for line in answer.text.splitlines():

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from kubexm import logger
 from kubexm.cache import Cache
 from kubexm.connector.base import Connector
 from kubexm.errors import ConnectionLost, HostUnreachable, KubexmError, Refused
@@ -55,6 +56,8 @@ class RuntimeConfig:
     confirm: Confirm = nobody_to_ask
     now: Callable[[], float] = time.time
     secrets: SecretVault = field(default_factory=SecretVault)
+    cache: Cache = field(default_factory=Cache)
+    log: logger.Log = field(default_factory=logger.get)
 
 
 @dataclass(slots=True)
@@ -71,7 +74,8 @@ class Runtime:
 
     def __init__(self, config: RuntimeConfig) -> None:
         self.secrets = config.secrets
-        self.cache = Cache()
+        self._cache = config.cache
+        self._log = config.log
         self.now = config.now
         self.unreachable: dict[str, str] = {}
         self._config = config
@@ -106,23 +110,26 @@ class Runtime:
         lost: list[ConnectionLost] = []
         try:
             async with gate, asyncio.timeout(OPEN_SECONDS):
-                host.host.facts = await self._known(host, lost)
+                await self._until_known(host, lost)
         except TimeoutError:
             seen = f"; {lost[-1]}" if lost else ""
             self.unreachable[name] = f"did not answer within {OPEN_SECONDS:g} s{seen}"
         except (KubexmError, OSError) as error:
             self.unreachable[name] = str(error)
 
-    @staticmethod
-    async def _known(host: HostRuntime, lost: list[ConnectionLost]) -> Mapping[str, Any]:
-        """The facts of a host; a connection that is lost meanwhile is opened again."""
+    async def _until_known(self, host: HostRuntime, lost: list[ConnectionLost]) -> None:
+        """Open a host and learn its facts; a connection that is lost meanwhile is opened again."""
         while True:
             try:
                 await host.config.connector.open()
-                return await facts.gather(host.host)
+                return await self._learn(host)
             except ConnectionLost as error:
                 lost.append(error)
                 await asyncio.sleep(RETRY_SECONDS)
+
+    async def _learn(self, host: HostRuntime) -> None:
+        scope = _scope(host.config.name)
+        host.host.facts = await self._cache.once(scope, "facts", lambda: facts.gather(host.host))
 
     async def _close_all(self) -> None:
         closing = (host.config.connector.close() for host in self._hosts.values())
@@ -165,10 +172,23 @@ class Runtime:
             while True:
                 try:
                     await host.config.connector.open()
-                except (HostUnreachable, OSError):
+                    return await self._learn_if_rebooted(host)
+                except (ConnectionLost, HostUnreachable, OSError):
                     await asyncio.sleep(RETRY_SECONDS)
-                else:
-                    return
+
+    async def _learn_if_rebooted(self, host: HostRuntime) -> None:
+        """Gather the facts of a host anew if it was booted since: its kernel may be another."""
+        name, known = host.config.name, host.host.facts.get("boot_id", "")
+        if await facts.boot_id(host.host) == known:
+            return
+        self._log.info("host rebooted", hostname=name)
+        self._cache.drop(_scope(name))
+        await self._learn(host)
 
     async def confirm(self, question: str) -> None:
         await self._config.confirm(question)
+
+
+def _scope(host: str) -> str:
+    """Where the cache keeps what was computed for a host."""
+    return f"run/host/{host}"
