@@ -39,10 +39,16 @@ from kubexm.store.process import Process
 SHOWN_HOSTS = 20
 Show = Callable[[Subscription, ExecutionGraph], Awaitable[None]]
 """Follows the events of a run until they end."""
+Facts = Mapping[str, Mapping[str, Any]]
+"""What hosts told of themselves, by host."""
 
 
 def unheard(warnings: Sequence[Problem]) -> None:
     """Say them to nobody: the outcome has them too."""
+
+
+def unkept(facts: Facts) -> None:
+    """Keep them nowhere: a dry run leaves nothing behind."""
 
 
 @dataclass(slots=True)
@@ -78,7 +84,13 @@ class Job:
     """What tells this holder of the run from an earlier one; a dry run holds nothing."""
 
 
-async def perform(job: Job, journal: Journal, front: Front, home: Home) -> GraphExecutionResult:
+async def perform(
+    job: Job,
+    journal: Journal,
+    front: Front,
+    home: Home,
+    keep: Callable[[Facts], None] = unkept,
+) -> GraphExecutionResult:
     """Open the hosts, execute the graph, and let everyone watch."""
     front.begun = True
     bus = Bus()
@@ -87,7 +99,7 @@ async def perform(job: Job, journal: Journal, front: Front, home: Home) -> Graph
     if not job.options.dry_run:  # it only looks, which takes another time
         bus.publish(events.Expected(at=time.time(), seconds=dict(job.durations)))
     try:
-        return await _execute(job, journal, front, home, bus)
+        return await _execute(job, journal, front, home, bus, keep)
     finally:
         bus.close()
         await journal.close()
@@ -103,7 +115,12 @@ async def _shown(show: Show, subscription: Subscription, graph: ExecutionGraph) 
 
 
 async def _execute(
-    job: Job, journal: Journal, front: Front, home: Home, bus: Bus
+    job: Job,
+    journal: Journal,
+    front: Front,
+    home: Home,
+    bus: Bus,
+    keep: Callable[[Facts], None],
 ) -> GraphExecutionResult:
     load: engine.Load = Loader()
     async with _runtime(job, front, home) as runtime:
@@ -113,7 +130,8 @@ async def _execute(
         if job.require_all_hosts and runtime.unreachable:
             raise _not_all(runtime.unreachable)
         readiness(job, front).require(_told(runtime))
-        return await engine.execute(
+        keep(runtime.facts())
+        result = await engine.execute(
             job.graph,
             runtime,
             job.options,
@@ -124,6 +142,8 @@ async def _execute(
             durations=job.durations,
             bus=bus,
         )
+        keep(runtime.facts())  # a host may have been rebooted
+        return result
 
 
 def readiness(job: Job, front: Front, places: Mapping[str, str] | None = None) -> Readiness:
@@ -177,10 +197,24 @@ async def perform_held(
     journal = store.journal(lease)
     lease.keep(lost, cancelled)
     claim = Claim(lease.name, lease.token, lease.run, who=str(Process.current()))
-    result = await perform(replace(job, claim=claim), journal, front, home)
+    keep = _keeping(store, lease)
+    result = await perform(replace(job, claim=claim), journal, front, home, keep)
     store.finish(lease, result.status, message=result.message, degraded=result.degraded)
     store.learn_durations(lease.name, learned(result))
     return result
+
+
+def _keeping(store: Store, lease: Lease) -> Callable[[Facts], None]:
+    """Stores facts, each time only what is new."""
+    kept: dict[str, Mapping[str, Any]] = {}
+
+    def keep(facts: Facts) -> None:
+        new = {host: told for host, told in facts.items() if kept.get(host) != told}
+        if new:
+            store.keep_facts(lease, new)
+            kept.update(new)
+
+    return keep
 
 
 def learned(result: GraphExecutionResult) -> dict[str, float]:

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from kubexm.db.database import BUSY, Database, prepare_file
 from kubexm.errors import NewerSchema, StoreUnusable
 
-REVISIONS = ("0001", "0002")
+REVISIONS = ("0001", "0002", "0003")
 """Every schema there ever was, oldest first; the last is the current one."""
 
 APPLICATION_ID = 0x6B786D31
@@ -35,18 +35,18 @@ def open_database(path: Path) -> Database:
 
 def _ensure_current(database: Database) -> None:
     with database.reading() as connection:
-        if _revision(connection, database.path) == REVISIONS[-1]:
+        if revision(connection, database.path) == REVISIONS[-1]:
             return
     # Alembic takes longer to load than most commands take to run: only who needs it waits.
     from kubexm.db import migration  # noqa: PLC0415
 
     with _alone(database.path.parent), database.writing() as connection:
-        if _revision(connection, database.path) != REVISIONS[-1]:
+        if revision(connection, database.path) != REVISIONS[-1]:
             migration.upgrade(connection)
 
 
-def _revision(connection: Connection, path: Path) -> str | None:
-    """The schema of the file, one that we know; None if the file is empty."""
+def revision(connection: Connection, path: Path) -> str | None:
+    """The schema of a database, one that we know; None if there is nothing in it."""
     if not connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one():
         return None
     if connection.exec_driver_sql("PRAGMA application_id").scalar_one() != APPLICATION_ID:

@@ -108,3 +108,13 @@ duration = Table(
     Column("mean", Float, nullable=False),
     Column("samples", Integer, nullable=False),
 )
+
+# What each host told of itself when a run of this name last reached it.
+host_facts = Table(
+    "host_facts",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("host", Text, primary_key=True),
+    Column("at", Float, nullable=False),
+    Column("facts", LargeBinary, nullable=False),
+)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from kubexm.db.database import Database
 from kubexm.db.schema import open_database
@@ -20,8 +20,9 @@ from kubexm.plan.records import (
     RunState,
 )
 from kubexm.plan.result import Status
-from kubexm.store import history, lock, runs
+from kubexm.store import facts, history, lock, runs
 from kubexm.store.codec import Seals, StoredLine
+from kubexm.store.facts import KnownFacts
 from kubexm.store.journal import SqlJournal
 from kubexm.store.lease import LEASE, Lease
 from kubexm.store.lock import Holder
@@ -221,3 +222,14 @@ class Store:
         """Take into account how long these nodes took this time."""
         with self._database.writing() as connection:
             history.learn(connection, name, seconds)
+
+    def facts(self, name: str) -> dict[str, KnownFacts]:
+        """What each host told of itself when a run of this name last reached it."""
+        with self._database.reading() as connection:
+            return facts.known(connection, name)
+
+    def keep_facts(self, lease: Lease, told: Mapping[str, Mapping[str, Any]]) -> None:
+        """Keep what these hosts told, if the lease still holds."""
+        with self._database.writing() as connection:
+            lease.check(connection)
+            facts.keep(connection, lease.name, told, self._clock())
