@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import platform
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -68,9 +70,10 @@ def test_an_assertion_reads_as_what_it_asserts(kubexm: Kubexm, pipeline: Write) 
     shown = kubexm("plan", "-f", file).out
 
     assert "enough processors: facts.cpus >= 2  [n1 n2]\n" in shown
-    assert "new: not defined(facts.kernel)  [n1 n2]  if host.name != 'n1'\n" in shown
+    assert "new: not defined(facts.kernel)  [n1 n2]  if host.name != 'n1' " in shown
     assert "more: facts.cpus > 1  [n1 n2]\n" in shown
-    assert "1 condition (`if`) will be decided on the hosts" in shown
+    assert "1 condition (`if`): yes for 1 unit, no for 1 unit\n" in shown
+    assert "facts of" not in shown
 
 
 FAR_APART = "- {name: a, runOnRoles: [web], noop: }\n- {name: b, runOnRoles: [db], noop: }\n"
@@ -156,3 +159,147 @@ def test_a_selection_that_leaves_nothing_is_refused(kubexm: Kubexm, pipeline: Wr
     assert answer.code == 2
     assert "the selection leaves nothing to run" in answer.err
     assert "hint: select more" in answer.err
+
+
+CHOICES = (
+    "- {name: a, when: facts.os.id == 'debian', noop: }\n"
+    "- {name: b, when: vars.fast and facts.cpus > 1, noop: }\n"
+    "- {name: c, when: host.name == 'n1', command: {argv: [get, '${facts.arch}']}}\n"
+)
+DECLARED = (
+    "    - {name: n1, connection: local, facts: {os: {id: debian}, arch: x86_64}}\n"
+    "    - {name: n2, connection: local, facts: {os: {id: rocky}, arch: x86_64}}\n"
+)
+FAST, SLOW = "  vars: {fast: true}\n", "  vars: {fast: false}\n"
+
+
+def test_conditions_are_decided_by_variables_hosts_and_declared_facts(
+    kubexm: Kubexm, pipeline: Write, home: Path
+) -> None:
+    file = pipeline(CHOICES, hosts=DECLARED + "    - {name: n3}\n", more=FAST)
+
+    shown = kubexm("plan", "-f", file).out
+
+    assert "if facts.os.id == 'debian' (yes on n1, no on n2, ? on n3)\n" in shown
+    assert "if vars.fast and facts.cpus > 1 (?)\n" in shown
+    assert "if host.name == 'n1' (yes on n1, no on n2 n3)\n" in shown
+    assert "get ${facts.arch}  [n1 n2 n3]" in shown
+    assert (
+        "3 conditions (`if`): yes for 2 units, no for 3 units, ? for 4 units,"
+        " which the hosts decide\n"
+        "note: the facts of 1 host are not known; a run stores them, or the file declares them\n"
+    ) in shown
+    assert not home.exists()
+
+
+def test_a_variable_decides_a_condition_whatever_the_facts_are(
+    kubexm: Kubexm, pipeline: Write
+) -> None:
+    shown = kubexm("plan", "-f", pipeline(CHOICES, more=SLOW)).out
+
+    assert "if vars.fast and facts.cpus > 1 (no)\n" in shown
+
+
+def test_a_document_has_the_decisions_beside_the_graph(kubexm: Kubexm, pipeline: Write) -> None:
+    file = pipeline(CHOICES, hosts=DECLARED, more=FAST)
+
+    texts = {style: kubexm("plan", "-f", file, "-o", style).out for style in ("json", "yaml")}
+    data = json.loads(texts["json"])
+
+    assert data["decisions"] == {
+        "site/base/setup/a": {"n1": "yes", "n2": "no"},
+        "site/base/setup/b": {"n1": "unknown", "n2": "unknown"},
+        "site/base/setup/c": {"n1": "yes", "n2": "no"},
+    }
+    assert data["factsAsOf"] == {}
+    assert data["graph"] == json.loads(kubexm("graph", "-f", file, "-o", "json").out)
+    assert "${facts.arch}" in texts["json"]
+    assert yaml.safe_load(texts["yaml"]) == data
+
+
+def test_stored_facts_decide_what_is_not_declared_and_the_plan_says_how_old_they_are(
+    kubexm: Kubexm, pipeline: Write, home: Path
+) -> None:
+    steps = (
+        "- {name: a, when: facts.os.id == 'mine', noop: }\n"
+        "- {name: b, when: facts.cpus > 0, command: {argv: [get, '${facts.arch}']}}\n"
+    )
+    declared = "    - {name: n1, connection: local, facts: {os: {id: mine}}}\n"
+    file = pipeline(steps, hosts=declared + "    - {name: n2, connection: local}\n")
+    assert kubexm("run", "-f", file, "--only", "site/base/setup/a").code == 0
+    before = files(home)
+
+    shown = kubexm("plan", "-f", file).out
+    data = json.loads(kubexm("plan", "-f", file, "-o", "json").out)
+
+    assert "if facts.os.id == 'mine' (yes on n1, no on n2)\n" in shown
+    assert f"get {platform.machine()}  [n1 n2]  if facts.cpus > 0 (yes)\n" in shown
+    assert re.search(r"\nnote: facts of 2 hosts as of \d{4}-\d\d-\d\d \d\d:\d\d UTC\n", shown)
+    assert data["factsAsOf"].keys() == {"n1", "n2"}
+    assert files(home) == before
+
+
+def files(home: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
+
+
+def test_what_simulated_hosts_told_is_not_taken_for_what_real_ones_would(
+    kubexm: Kubexm, pipeline: Write
+) -> None:
+    file = pipeline("- {name: a, when: facts.os.id == 'debian', noop: }")
+    assert kubexm("run", "-f", file, "--simulate").code == 0
+
+    shown = kubexm("plan", "-f", file).out
+
+    assert "if facts.os.id == 'debian' (?)\n" in shown
+    assert "note: the facts of 2 hosts are not known" in shown
+
+
+@pytest.mark.parametrize("style", ["text", "json"])
+def test_a_store_that_cant_be_read_is_a_warning(
+    kubexm: Kubexm, pipeline: Write, home: Path, style: str
+) -> None:
+    file = pipeline(CHOICES, hosts=DECLARED, more=FAST)
+    database = home / "state" / "kubexm.db"
+    database.parent.mkdir(parents=True)
+    database.write_bytes(b"my diary\n" * 1000)
+    before = files(home)
+
+    answer = kubexm("plan", "-f", file, "-o", style)
+
+    assert answer.code == 0
+    told = answer.out if style == "text" else answer.err
+    assert f"warning: facts of earlier runs can't be read: {database}: " in told
+    assert "hint: restore it from a backup" in told
+    assert "yes" in answer.out
+    assert files(home) == before
+
+
+def test_a_store_that_is_not_needed_is_not_looked_at(
+    kubexm: Kubexm, pipeline: Write, home: Path
+) -> None:
+    home.mkdir()
+    (home / "state").touch()
+
+    answer = kubexm("plan", "-f", pipeline("- {name: a, when: host.name == 'n1', noop: }"))
+
+    assert "warning" not in answer.out
+
+
+def test_the_decisions_of_a_thousand_hosts_are_counted_and_not_listed(
+    kubexm: Kubexm, pipeline: Write
+) -> None:
+    hosts = "".join(f"    - {{name: n{n}, vars: {{n: {n}}}}}\n" for n in range(1000))
+    file = pipeline("- {name: a, when: vars.n >= 4 or facts.cpus > 1, noop: }", hosts=hosts)
+
+    shown = kubexm("plan", "-f", file).out
+
+    assert "(yes on 996 hosts, ? on 4 hosts)\n" in shown
+
+
+def test_of_a_step_on_one_of_its_hosts_one_unit_is_counted(kubexm: Kubexm, pipeline: Write) -> None:
+    file = pipeline("- {name: a, runOnOneOf: [web, db], when: host.name == 'n1', noop: }")
+
+    shown = kubexm("plan", "-f", file).out
+
+    assert "1 condition (`if`): ? for 1 unit, which the hosts decide" in shown

@@ -125,6 +125,45 @@ def test_it_cant_be_decided(text: str, said: str) -> None:
         holds(text)
 
 
+PARTLY = {"vars": {"on": True, "off": False, "n": 3}, "facts": {"os": {"id": "debian"}}}
+
+
+@pytest.mark.parametrize(
+    ("text", "decision"),
+    [
+        ("facts.os.id == 'debian'", True),
+        ("facts.os.id != 'debian'", False),
+        ("facts.cpus > 1", None),
+        ("facts.os.version == '12'", None),
+        ("host.name == 'a'", None),
+        ("values.ticket == 1", None),
+        ("not facts.kernel.startswith('5')", None),
+        ("facts.cpus > 1 and vars.off", False),
+        ("vars.off and facts.cpus > 1", False),
+        ("facts.cpus > 1 and vars.on", None),
+        ("facts.cpus > 1 or vars.on", True),
+        ("vars.on or facts.cpus > 1", True),
+        ("facts.cpus > 1 or vars.off", None),
+        ("not (facts.cpus > 1 and vars.off) and vars.on", True),
+        ("defined(facts.os.id)", True),
+        ("defined(facts.cpus)", None),
+        ("defined(vars.nope)", False),
+        ("defined(values.x)", None),
+        ("vars.n", None),
+        ("1 < facts.cpus < 3", None),
+        ("facts.addresses[vars.n] == 'a'", None),
+    ],
+)
+def test_a_part_that_is_unknown_leaves_it_open_unless_the_others_decide(
+    text: str, decision: bool | None
+) -> None:
+    assert compile_expression(text).decided(PARTLY, partial=["facts"]) is decision
+
+
+def test_a_fact_that_a_host_does_not_tell_is_missing_where_all_facts_are_known() -> None:
+    assert compile_expression("not defined(facts.cpus)").decided(PARTLY) is True
+
+
 def test_it_knows_what_it_reads_and_what_it_cant_do_without() -> None:
     expression = compile_expression("defined(vars.a) and values.b.c == facts.d")
 

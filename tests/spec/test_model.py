@@ -9,10 +9,11 @@ import yaml
 from tests.spec.schema_reader import fits
 from tests.spec.texts import pipeline, with_steps
 
+from kubexm.common.facts import FACTS
 from kubexm.errors import InvalidPipeline
 from kubexm.spec import reference, source
 from kubexm.spec.docstrings import field_texts
-from kubexm.spec.model import StepFields, as_data
+from kubexm.spec.model import FactsSpec, StepFields, SystemSpec, as_data
 from kubexm.spec.pipeline import Pipeline, parse_pipeline, pipeline_from, read_pipeline
 from kubexm.spec.planner import plan
 from kubexm.spec.schema import json_schema
@@ -146,3 +147,11 @@ def test_a_list_that_must_not_be_empty_says_what_to_write(name: str) -> None:
         plan(read_pipeline(BAD / f"empty-{name}.yaml"))
 
     assert caught.value.problems[0].hint.startswith(f"write a {name[:-1]}, such as `- {{name: NAME")
+
+
+def test_every_fact_can_be_declared_by_its_name() -> None:
+    declared = {field.alias for field in FactsSpec.model_fields.values()}
+    parts = {field.alias for field in SystemSpec.model_fields.values()}
+
+    assert declared == FACTS.keys()
+    assert parts == set(FACTS["os"])

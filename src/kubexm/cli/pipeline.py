@@ -103,18 +103,18 @@ def plan(
 ) -> int:
     """Show what would run where; no connection is made."""
     from kubexm.app import planning
+    from kubexm.app.outlook import outlook
     from kubexm.app.params import PipelineParams, PlanParams
     from kubexm.cli import messages, plans
 
     selection = Selection(only=only, from_=from_, skip=skip, hosts=hosts)
-    planned = planning.plan(
-        PlanParams(PipelineParams(file, set_, allow_literal_secrets), selection)
-    )
+    params = PlanParams(PipelineParams(file, set_, allow_literal_secrets), selection)
+    seen = outlook(planning.plan(params))
     if output == "text":
-        say(plans.overview(planned))
+        say(plans.overview(seen))
     else:
-        messages.warn(planned.warnings)
-        document(plans.as_data(planned), output)
+        messages.warn(seen.warnings)
+        document(plans.as_data(seen), output)
     return 0
 
 
@@ -144,7 +144,7 @@ def graph(
     messages.warn(planned.warnings)
     match output:
         case "json" | "yaml":
-            document(plans.as_data(planned)["graph"], output)
+            document(plans.graph_data(planned), output)
         case _:
             say(plans.drawn(planned, output))
     return 0

@@ -2,45 +2,103 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
+from kubexm.app.outlook import Outlook
 from kubexm.app.planning import Planned
 from kubexm.cli import messages
 from kubexm.common.counting import counted
-from kubexm.plan import render
+from kubexm.plan import ExecutionNode, render
+from kubexm.plan.outline import one_line, whole
 from kubexm.plan.svg import as_svg
 from kubexm.plan.text import as_text
+from kubexm.spec.decisions import Decision
 from kubexm.spec.description import as_known, describe
 
 Drawing = Literal["text", "mermaid", "dot", "svg"]
+SIGNS: Mapping[Decision, str] = {"yes": "yes", "no": "no", "unknown": "?"}
+MOST_NAMES = 3
 
 
-def overview(planned: Planned) -> str:
+def overview(outlook: Outlook) -> str:
     """The tree of what would run where, what is worth knowing about it, and its size."""
-    graph = as_known(planned.graph, planned.hosts)
+    planned = outlook.planned
+    graph = as_known(planned.graph, planned.hosts, outlook.facts)
     hosts = {host for node in graph for host in node.hosts}
-    undecided = sum(node.when is not None for node in graph)
-    lines = [as_text(graph, describe).rstrip("\n"), ""]
+    lines = [as_text(graph, describe, lambda node: _foreseen(node, outlook)).rstrip("\n"), ""]
     sizes = ((len(graph), "node"), (graph.unit_count, "unit"), (len(hosts), "host"))
     lines.append(" · ".join(counted(number, word) for number, word in sizes))
-    if undecided:
-        lines.append(f"{counted(undecided, 'condition')} (`if`) will be decided on the hosts")
-    lines.extend(messages.remarked("warning", warning) for warning in planned.warnings)
+    lines.extend(_decided(outlook))
+    lines.extend(messages.remarked("warning", warning) for warning in outlook.warnings)
+    lines.extend(f"note: {text}" for text in _sources(outlook))
     lines.extend(messages.remarked("note", notice) for notice in planned.notices)
     lines.append("hint: `kubexm run -f FILE --check` connects and says what would change")
     return "\n".join(lines)
 
 
-def as_data(planned: Planned) -> dict[str, Any]:
+def _foreseen(node: ExecutionNode, outlook: Outlook) -> str:
+    """What is decided of a node: in one word, or by hosts where they differ."""
+    decided = outlook.decisions[node.id]
+    hosts = {word: [host for host in decided if decided[host] == word] for word in SIGNS}
+    parts = {SIGNS[word]: some for word, some in hosts.items() if some}
+    if len(parts) == 1:
+        return next(iter(parts))
+    return ", ".join(f"{sign} on {_few(some)}" for sign, some in parts.items())
+
+
+def _few(hosts: Sequence[str]) -> str:
+    return counted(len(hosts), "host") if len(hosts) > MOST_NAMES else one_line(" ".join(hosts))
+
+
+def _decided(outlook: Outlook) -> Iterator[str]:
+    """How many conditions there are, and what they come to."""
+    if not outlook.decisions:
+        return
+    nodes, _ = whole(outlook.planned.graph)
+    found = ((nodes[id], decided) for id, decided in outlook.decisions.items())
+    units = Counter(word for node, decided in found for word in _units(node, decided))
+    parts = [f"{SIGNS[word]} for {counted(units[word], 'unit')}" for word in SIGNS if units[word]]
+    later = ", which the hosts decide" if units["unknown"] else ""
+    yield f"{counted(len(outlook.decisions), 'condition')} (`if`): {', '.join(parts)}{later}"
+
+
+def _units(node: ExecutionNode, decided: Mapping[str, Decision]) -> Iterable[Decision]:
+    """What is decided of each unit of a node; of one on any of its hosts, if they agree."""
+    if not node.one_of:
+        return decided.values()
+    words = set(decided.values())
+    return words if len(words) == 1 else ("unknown",)
+
+
+def _sources(outlook: Outlook) -> Iterator[str]:
+    """How old the stored facts are, and of whom none are known."""
+    if outlook.as_of:
+        first, last = (f"{limit(outlook.as_of.values()):%Y-%m-%d %H:%M}" for limit in (min, max))
+        when = first if first == last else f"{first} to {last}"
+        yield f"facts of {counted(len(outlook.as_of), 'host')} as of {when} UTC"
+    if outlook.strangers:
+        number = counted(len(outlook.strangers), "host")
+        yield f"the facts of {number} are not known; a run stores them, or the file declares them"
+
+
+def as_data(outlook: Outlook) -> dict[str, Any]:
     """The same for programs."""
-    graph = msgspec.json.decode(render.as_json(planned.graph))
     return {
-        "graph": graph,
-        "warnings": msgspec.to_builtins(planned.warnings),
-        "notices": msgspec.to_builtins(planned.notices),
+        "graph": graph_data(outlook.planned),
+        "decisions": outlook.decisions,
+        "factsAsOf": outlook.as_of,
+        "warnings": msgspec.to_builtins(outlook.warnings),
+        "notices": msgspec.to_builtins(outlook.planned.notices),
     }
+
+
+def graph_data(planned: Planned) -> Any:
+    """The graph as it is stored and executed."""
+    return msgspec.json.decode(render.as_json(planned.graph))
 
 
 def drawn(planned: Planned, style: Drawing) -> str:

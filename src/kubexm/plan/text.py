@@ -6,7 +6,7 @@ above it as a whole. Only what is not so is marked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate
 
 from kubexm.plan.graph import ExecutionGraph
@@ -38,15 +38,19 @@ WIDEST_NAME = 32
 MOST_NAMES = 3
 
 Item = Scope | ExecutionNode
+Foresee = Callable[[ExecutionNode], str]
+"""What is known ahead of the condition of a node, in a few words."""
 Waits = frozenset[Edge]
 
 
-def as_text(graph: ExecutionGraph, describe: Describe = kind_and_params) -> str:
+def as_text(
+    graph: ExecutionGraph, describe: Describe = kind_and_params, foresee: Foresee = lambda _: ""
+) -> str:
     """The tree, and what its marks mean if it has any."""
     nodes, joins = whole(graph)
     root = tree(nodes)
     order = _Order(root, sources(edges(nodes, joins), joins))
-    lines = list(_Tree(order, describe).lines(root, ""))
+    lines = list(_Tree(order, describe, foresee).lines(root, ""))
     marked = any(mark in line for line in lines for mark in (SAME_HOST, BARRIER, BESIDE))
     return "\n".join([*lines, *(["", LEGEND] if marked else [])]) + "\n"
 
@@ -54,9 +58,10 @@ def as_text(graph: ExecutionGraph, describe: Describe = kind_and_params) -> str:
 class _Tree:
     """Writes the lines of scopes and nodes."""
 
-    def __init__(self, order: _Order, describe: Describe) -> None:
+    def __init__(self, order: _Order, describe: Describe, foresee: Foresee) -> None:
         self._order = order
         self._describe = describe
+        self._foresee = foresee
 
     def lines(self, scope: Scope, indent: str) -> Iterator[str]:
         nodes = [item for item in scope.items if isinstance(item, ExecutionNode)]
@@ -70,9 +75,13 @@ class _Tree:
         if isinstance(item, Scope):
             return one_line(item.name)
         text = summary(item, self._describe)
-        condition = f"  if {one_line(item.when)}" if item.when else ""
+        condition = f"  if {one_line(item.when)}{self._foreseen(item)}" if item.when else ""
         name = _title(item)
         return f"{name}{' ' * (width - cells(name))}  {text}  [{one_line(hosts(item))}]{condition}"
+
+    def _foreseen(self, node: ExecutionNode) -> str:
+        known = self._foresee(node)
+        return known and f" ({known})"
 
 
 class _Order:

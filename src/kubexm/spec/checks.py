@@ -33,6 +33,7 @@ def findings(data: Any) -> Iterator[Finding]:
         yield from (finding.under(*path) for finding in _siblings(siblings))
     yield from (finding.under("spec", "hosts") for finding in _hosts(body))
     yield from (finding.under("spec") for finding in _variables(body))
+    yield from (finding.under("spec", "hosts") for finding in _facts(body))
     yield from (finding.under("spec", "groups") for finding in _groups(body))
     if isinstance(simulate := body.get("simulate"), Mapping):
         shape = shapes.shape(WorldSettings)
@@ -187,6 +188,15 @@ def _variables(body: Written) -> Iterator[Finding]:
             elif reference.root not in ("vars", "host"):
                 message = f"`${{{reference}}}` in a variable"
                 yield Finding(inner, message, "a variable may name `vars` and `host` only")
+
+
+def _facts(body: Written) -> Iterator[Finding]:
+    """What is declared of a host is written out: it is read before anything is resolved."""
+    hosts = body.get("hosts")
+    for number, host in enumerate(hosts if isinstance(hosts, list) else ()):
+        for path, found in references.scan(_mapping(host).get("facts"), (number, "facts")):
+            written = found.excerpt if isinstance(found, BadReference) else found.written_out
+            yield Finding(path, f"`{written}` in a declared fact", "write the value itself")
 
 
 def _groups(body: Written) -> Iterator[Finding]:

@@ -50,9 +50,7 @@ def decided(when: str | None, scope: Mapping[str, Any]) -> bool:
     if when is None:
         return True
     try:
-        condition = expressions.compile_expression(when)
-        known = all(reference.root in scope for reference in condition.references)
-        return known and condition.holds(scope)
+        return expressions.compile_expression(when).decided(scope) is True
     except BadExpression:
         return False
 

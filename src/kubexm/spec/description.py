@@ -11,6 +11,7 @@ import msgspec
 from kubexm.plan import ExecutionGraph, ExecutionNode, StepSpec
 from kubexm.plan.outline import kind_and_params
 from kubexm.spec import conditions, literals, parameters, references, shapes
+from kubexm.spec.decisions import Facts
 from kubexm.spec.inventory import InventoryHost
 from kubexm.spec.references import BadReference, Reference
 from kubexm.step import registry
@@ -32,13 +33,15 @@ def describe(step: StepSpec) -> str:
     return parameters.sketch(registry.find(step.kind), step.params).summary()
 
 
-def as_known(graph: ExecutionGraph, hosts: Iterable[InventoryHost]) -> ExecutionGraph:
+def as_known(
+    graph: ExecutionGraph, hosts: Iterable[InventoryHost], facts: Facts | None = None
+) -> ExecutionGraph:
     """The graph as people read it, not as it runs: what is known when planning is written out.
 
-    A variable has its value where that is the same on all hosts of a node and holds no secret;
-    an assertion says what it asserts.
+    A variable or a fact has its value where that is the same on all hosts of a node and holds no
+    secret; an assertion says what it asserts.
     """
-    reader = _Reader(hosts)
+    reader = _Reader(hosts, facts or {})
     return replace(
         graph,
         nodes={id: reader.read(node) for id, node in graph.nodes.items()},
@@ -51,8 +54,9 @@ def as_known(graph: ExecutionGraph, hosts: Iterable[InventoryHost]) -> Execution
 class _Reader:
     """Writes out what is known of nodes."""
 
-    def __init__(self, hosts: Iterable[InventoryHost]) -> None:
+    def __init__(self, hosts: Iterable[InventoryHost], facts: Facts) -> None:
         self._hosts = {host.name: host for host in hosts}
+        self._facts = facts
         # Most hosts have the same variables, and then it is one object.
         variables = {id(host.vars): host.vars for host in self._hosts.values()}
         self._secrets = {text for vars in variables.values() for text in _secrets(vars)}
@@ -69,7 +73,11 @@ class _Reader:
     def _roots(self, node: ExecutionNode) -> Roots:
         hosts = [self._hosts[name] for name in node.hosts]
         variables = {id(host.vars): host.vars for host in hosts}
-        return {"vars": [*variables.values()], "host": [host.described() for host in hosts]}
+        return {
+            "vars": [*variables.values()],
+            "host": [host.described() for host in hosts],
+            "facts": [self._facts.get(host.name, {}) for host in hosts],
+        }
 
     def _known(self, reference: Reference, roots: Roots) -> Any:
         """What a reference names everywhere, or the reference as it is written."""

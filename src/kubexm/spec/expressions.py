@@ -10,7 +10,7 @@ import ast
 import functools
 import operator
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -54,6 +54,21 @@ class BadExpression(ValueError):
         self.hint = hint
 
 
+class Undecided(Exception):
+    """What an expression comes to hangs on something that is not known yet."""
+
+
+class _AsKnown(dict[str, Any]):
+    """A scope of which only a part is known: there are other roots, and more in `partial` ones."""
+
+    def __init__(self, scope: Scope, partial: Collection[str]) -> None:
+        super().__init__(scope)
+        self.partial = partial
+
+    def __missing__(self, root: str) -> Any:
+        raise Undecided(root)
+
+
 @dataclass(frozen=True, slots=True)
 class Expression:
     """A compiled condition and what it reads; `certain` are the names it can't do without."""
@@ -66,6 +81,16 @@ class Expression:
     def holds(self, scope: Scope) -> bool:
         """Whether it is true for a unit; `BadExpression` if that can't be said."""
         return _truth(self._evaluate(scope), self.text)
+
+    def decided(self, scope: Scope, *, partial: Collection[str] = ()) -> bool | None:
+        """Whether it is true by what is known; None if that can't be said.
+
+        A root that is not in the scope is unknown, and so is what a `partial` one does not have.
+        """
+        try:
+            return self.holds(_AsKnown(scope, partial))
+        except (Undecided, BadExpression):
+            return None
 
 
 @functools.lru_cache(maxsize=1024)
@@ -172,9 +197,21 @@ class _Compiler:
 
     def _logic(self, op: ast.boolop, values: list[ast.expr]) -> Evaluate:
         parts = [(self.visit(value), ast.unparse(value)) for value in values]
-        if isinstance(op, ast.And):
-            return lambda scope: all(_truth(part(scope), text) for part, text in parts)
-        return lambda scope: any(_truth(part(scope), text) for part, text in parts)
+        decisive = isinstance(op, ast.Or)  # one true part decides an `or`, one false an `and`
+
+        def evaluate(scope: Scope) -> bool:
+            unknown: Undecided | None = None
+            for operand, text in parts:
+                try:
+                    if _truth(operand(scope), text) is decisive:
+                        return decisive
+                except Undecided as error:
+                    unknown = error
+            if unknown is not None:
+                raise unknown
+            return not decisive
+
+        return evaluate
 
     def _unary(self, node: ast.UnaryOp) -> Evaluate:
         operand, text = self.visit(node.operand), ast.unparse(node.operand)
@@ -310,14 +347,20 @@ def _leading_constants(links: list[ast.expr]) -> Iterator[ast.Constant]:
 def _found(reference: Reference, rest: list[Any], scope: Scope) -> Any:
     try:
         here = look_up(reference, scope[reference.root])
+        for name in rest:
+            here = _part(here, name, reference)
     except BadReference as error:
+        if isinstance(scope, _AsKnown) and reference.root in scope.partial:
+            raise Undecided(str(reference)) from error
         raise BadExpression(str(error), error.hint) from error
-    for name in rest:
-        try:
-            here = part(here, name)
-        except KeyError as error:
-            raise BadExpression(f"`{reference}` has no `{name}`") from error
     return here
+
+
+def _part(data: Any, name: Any, reference: Reference) -> Any:
+    try:
+        return part(data, name)
+    except KeyError as error:
+        raise BadReference(f"`{reference}` has no `{name}`") from error
 
 
 def _constant(value: Any) -> Evaluate:

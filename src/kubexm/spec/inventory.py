@@ -11,7 +11,7 @@ import msgspec
 from kubexm.common.roles import ALL, CONTROL_NODE
 from kubexm.spec import references
 from kubexm.spec.fields import Finding
-from kubexm.spec.model import HostSpec, PipelineBody
+from kubexm.spec.model import HostSpec, PipelineBody, as_data
 from kubexm.spec.overrides import Override, applied
 from kubexm.spec.references import BadReference, Reference
 from kubexm.spec.sound import NO_GAPS, Gaps
@@ -31,6 +31,8 @@ class InventoryHost(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
     labels: dict[str, str] = {}
     vars: dict[str, Any] = {}
     sudo: bool = False
+    facts: dict[str, Any] = {}
+    """What is declared of it, for plans; a run asks the host."""
 
     def described(self) -> dict[str, Any]:
         """What `${host.…}` names."""
@@ -117,7 +119,13 @@ def _host(
     found: OnHosts,
 ) -> InventoryHost:
     host = InventoryHost(
-        spec.name, spec.address or spec.name, spec.connection, roles, spec.labels, {}, spec.sudo
+        spec.name,
+        spec.address or spec.name,
+        spec.connection,
+        roles,
+        spec.labels,
+        sudo=spec.sudo,
+        facts=as_data(spec.facts),
     )
     values, findings = variables.of(host)
     for finding in findings:

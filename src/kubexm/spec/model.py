@@ -266,6 +266,44 @@ class ModuleSpec(ScopeFields):
     """The tasks, in order."""
 
 
+class SystemSpec(Model):
+    """What a host says of its operating system."""
+
+    id: Text | None = None
+    """Its short name, such as `debian`."""
+    version: Text | None = None
+    """Its version, such as `"12"`."""
+    name: Text | None = None
+    """Its name for people."""
+    like: tuple[Text, ...] = ()
+    """The systems it is like, by their short names."""
+
+
+class FactsSpec(Model):
+    """What a host tells of itself, as far as it is declared."""
+
+    model_config = ConfigDict(alias_generator=str)  # as references write them
+
+    os: SystemSpec | None = None
+    """Its operating system."""
+    kernel: Text | None = None
+    """The release of its kernel."""
+    arch: Text | None = None
+    """Its architecture, as `uname -m` says it: `x86_64`, `aarch64`."""
+    cpus: Count | None = None
+    """How many processors it has."""
+    memory_mib: Count | None = None
+    """How much memory it has, in MiB."""
+    hostname: Text | None = None
+    """What it calls itself."""
+    boot_id: Text | None = None
+    """Another at each boot."""
+    machine_id: Text | None = None
+    """The same at each boot."""
+    addresses: tuple[Text, ...] = ()
+    """Its IP addresses."""
+
+
 class HostSpec(Model):
     """A machine."""
 
@@ -281,6 +319,9 @@ class HostSpec(Model):
     """Words about it for expressions: `host.labels.zone == 'a'`."""
     vars: dict[VariableName, Any] = Field(default_factory=dict)
     """Variables of this host; they win over those of the pipeline."""
+    facts: FactsSpec = FactsSpec()
+    """What is known of it before it is asked: `kubexm plan` goes by these, and where they say
+    nothing by what the host told in the last run. A run goes by what the host tells."""
     sudo: StrictBool = False
     """Run commands as root through sudo."""
 

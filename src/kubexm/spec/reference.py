@@ -30,6 +30,8 @@ MODELS: tuple[type[Model], ...] = (
     model.Metadata,
     model.PipelineBody,
     model.HostSpec,
+    model.FactsSpec,
+    model.SystemSpec,
     model.ModuleSpec,
     model.TaskSpec,
     model.StepSpec,
@@ -112,7 +114,7 @@ text, a number or a truth value is written out, as inside of a longer text: `3`,
 | `${vars.NAME}` | a variable of the pipeline, the host or `--set` | when planning |
 | `${host.name}` | the host; also `address`, `roles` and `labels.NAME` | when planning |
 | `${item}`, `${item.NAME}` | the entry of `forEach` | when planning |
-| `${facts.NAME}` | what the host tells of itself | when it runs |
+| `${facts.NAME}` | what the host tells of itself | when it runs; declared or stored in a plan |
 | `${values.NAME}` | what a `value` or `mint` step before has left | when it runs |
 
 Facts are `os.id`, `os.version`, `os.name`, `os.like`, `kernel`, `arch`, `cpus`, `memory_mib`,
@@ -138,6 +140,8 @@ when: facts.os.id == 'debian' and host.name not in vars.excluded
 ```
 
 In an `assert` step, `that` is such an expression too.
+`kubexm plan` decides conditions as far as it can without a host, and shows `?` for the rest:
+see [Facts, and plans without hosts](../explanation/facts.md).
 
 ## Secrets
 

@@ -36,7 +36,7 @@ _OF_SCOPES = _OF_STEPS | {"compensate"}
 _OF_THE_BODY = _OF_SCOPES - {"name"} | {
     "modules", "hosts", "vars", "pools", "groups", "onFailure", "simulate"
 }  # fmt: skip
-_OF_HOSTS = frozenset(("address", "connection", "sudo", "labels", "vars"))
+_OF_HOSTS = frozenset(("address", "connection", "sudo", "labels", "vars", "facts"))
 
 
 @dataclass(frozen=True, slots=True)
