@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.app.site import Site
 
-from kubexm.store import Store
+from kubexm.store import facts
 from kubexm.store.facts import KnownFacts
 
 BODY = """
@@ -21,8 +21,7 @@ modules:
 
 
 def kept(site: Site) -> dict[str, KnownFacts]:
-    with Store.open(site.database) as store:
-        return store.facts("site")
+    return facts.read(site.database, "site")
 
 
 def test_facts_are_kept_from_the_start_of_a_run_on(site: Site) -> None:

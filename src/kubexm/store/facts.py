@@ -34,18 +34,16 @@ def keep(
         connection.execute(insert(host_facts), rows)
 
 
-def known(connection: Connection, name: str) -> dict[str, KnownFacts]:
-    """What the hosts of a name told last."""
-    chosen = select(host_facts).where(host_facts.c.name == name)
-    return {
-        row.host: KnownFacts(row.at, msgspec.json.decode(row.facts))
-        for row in connection.execute(chosen)
-    }
-
-
 def read(path: Path, name: str) -> dict[str, KnownFacts]:
-    """The same from a database as it lies there: no file is made or changed by reading."""
+    """What the hosts of a name told last, from the database as it lies there.
+
+    No file is made or changed by reading; a store from before facts were kept has none.
+    """
+    chosen = select(host_facts).where(host_facts.c.name == name)
     with glance(path) as connection:
         if connection is None or not connection.dialect.has_table(connection, host_facts.name):
-            return {}  # nothing was kept when this was written
-        return known(connection, name)
+            return {}
+        return {
+            row.host: KnownFacts(row.at, msgspec.json.decode(row.facts))
+            for row in connection.execute(chosen)
+        }

@@ -22,7 +22,6 @@ from kubexm.plan.records import (
 from kubexm.plan.result import Status
 from kubexm.store import facts, history, lock, runs
 from kubexm.store.codec import Seals, StoredLine
-from kubexm.store.facts import KnownFacts
 from kubexm.store.journal import SqlJournal
 from kubexm.store.lease import LEASE, Lease
 from kubexm.store.lock import Holder
@@ -222,11 +221,6 @@ class Store:
         """Take into account how long these nodes took this time."""
         with self._database.writing() as connection:
             history.learn(connection, name, seconds)
-
-    def facts(self, name: str) -> dict[str, KnownFacts]:
-        """What each host told of itself when a run of this name last reached it."""
-        with self._database.reading() as connection:
-            return facts.known(connection, name)
 
     def keep_facts(self, lease: Lease, told: Mapping[str, Mapping[str, Any]]) -> None:
         """Keep what these hosts told, if the lease still holds."""
