@@ -13,7 +13,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
-SOURCES := src tests scripts bench
+SOURCES := src tests scripts bench examples
 
 .PHONY: help
 help: ## list the targets

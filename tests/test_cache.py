@@ -78,3 +78,29 @@ async def test_a_cancelled_computation_does_not_cancel_who_waits_for_it() -> Non
 
     with pytest.raises(RuntimeError, match="was cancelled"):
         await second
+
+
+async def test_what_is_computed_at_once_is_the_same_value_for_who_waits() -> None:
+    cache, counter = Cache(), Counter()
+
+    assert cache.at_once("run", "k", lambda: 7) == 7
+    assert cache.at_once("run", "k", lambda: 8) == 7
+    assert await cache.once("run", "k", counter.compute) == 7
+
+
+def test_a_failure_is_not_kept_by_who_cant_wait_either() -> None:
+    cache = Cache()
+    with pytest.raises(ZeroDivisionError):
+        cache.at_once("run", "k", lambda: 1 // 0)
+
+    assert cache.at_once("run", "k", lambda: 7) == 7
+
+
+def test_a_value_that_asks_for_itself_is_refused() -> None:
+    cache = Cache()
+
+    def ask() -> int:
+        return cache.at_once("run", "k", ask)
+
+    with pytest.raises(RuntimeError, match="`k` is being computed already"):
+        ask()

@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +26,7 @@ FENCE = re.compile(
 )
 # What is set before the command, the options before every command, pipes and redirections.
 AROUND = re.compile(r"^.*?kubexm |--log-\w+ \w+ | (?:[0-9]?>|\||&).*$")
+SECONDS = re.compile(r"\b[0-9]+\.[0-9] s\b")
 DELAY = re.compile(r"\b(median|low|high): [0-9.]+")
 
 
@@ -115,6 +118,21 @@ def test_the_tutorial_shows_what_is_in_its_files() -> None:
     shown = [found["body"] for found in blocks(TUTORIAL / "first-pipeline.md", "yaml")]
 
     assert [text for text in shown if not any(text in whole for whole in files)] == []
+
+
+def test_the_guide_to_python_shows_what_its_example_is_and_prints() -> None:
+    guide, example = ROOT / "docs/howto/write-a-pipeline-in-python.md", "examples/in_python.py"
+    whole = (ROOT / example).read_text()
+    command, *shown = next(blocks(guide, "console"))["body"].splitlines()
+
+    done = subprocess.run(
+        [sys.executable, ROOT / example], capture_output=True, text=True, check=True
+    )
+
+    assert [found["body"] for found in blocks(guide, "python") if found["body"] not in whole] == []
+    assert command == f"$ python {example}"
+    said = [SECONDS.sub("0.0 s", line) for line in done.stdout.splitlines()]
+    assert said[: len(shown) - 1] == shown[:-1]  # the last one stands for the rest
 
 
 @pytest.mark.parametrize(("text", "notes"), list(whole_pipelines()))

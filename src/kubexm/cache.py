@@ -1,12 +1,14 @@
 """Values computed once per key, even when many ask at the same time, and dropped by scope.
 
-A scope is a path: `run`, `run/host/node1`, `run/etcd/install`. Dropping one drops all below it.
+A scope is a path: `run`, `run/@host/node1`, `run/create/etcd/install`. Dropping one drops all
+below it.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -16,20 +18,37 @@ class Cache:
     """In memory, for one run."""
 
     def __init__(self) -> None:
-        self._scopes: dict[str, dict[str, asyncio.Future[Any]]] = {}
+        self._scopes: dict[str, dict[str, Future[Any]]] = {}
 
     async def once(self, scope: str, key: str, compute: Callable[[], Awaitable[T]]) -> T:
         """The value of this key; the first to ask computes it, a failure is not kept."""
         entries = self._scopes.setdefault(scope, {})
         if (known := entries.get(key)) is not None:
-            value: T = await asyncio.shield(known)
+            value: T = await asyncio.shield(asyncio.wrap_future(known))
             return value
-        future = entries[key] = asyncio.get_running_loop().create_future()
+        future = entries[key] = Future()
         try:
             value = await compute()
         except BaseException as error:
             entries.pop(key, None)
-            _fail(future, error)
+            future.set_exception(_told(error))
+            raise
+        future.set_result(value)
+        return value
+
+    def at_once(self, scope: str, key: str, compute: Callable[[], T]) -> T:
+        """The same for who can't wait, such as a planner; what is being computed is refused."""
+        entries = self._scopes.setdefault(scope, {})
+        if (known := entries.get(key)) is not None:
+            if not known.done():
+                raise RuntimeError(f"`{key}` is being computed already")
+            value: T = known.result()
+            return value
+        future = entries[key] = Future()
+        try:
+            value = compute()
+        except BaseException:
+            entries.pop(key, None)
             raise
         future.set_result(value)
         return value
@@ -41,9 +60,8 @@ class Cache:
             del self._scopes[name]
 
 
-def _fail(future: asyncio.Future[Any], error: BaseException) -> None:
-    """Tell those who waited; a cancelled computation is a failure for them, not a cancel."""
+def _told(error: BaseException) -> BaseException:
+    """What those are told who waited: a cancelled computation is a failure, not a cancel."""
     if isinstance(error, asyncio.CancelledError):
-        error = RuntimeError("the computation this waited for was cancelled")
-    future.set_exception(error)
-    future.exception()  # nobody may be waiting, and that is fine
+        return RuntimeError("the computation this waited for was cancelled")
+    return error

@@ -1,5 +1,8 @@
 """Tasks, modules and pipelines: names, hooks and what undoes a scope."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +16,7 @@ from kubexm.plan import (
     Hook,
     HookFragment,
     StepSpec,
+    as_graph,
     build,
     chain,
     module,
@@ -210,3 +214,54 @@ def test_what_undoes_a_scope_moves_with_it() -> None:
         "outer/inner/@compensate/wipe",
     ]
     assert item.nodes[1].after == ("outer/inner/@compensate/stop",)
+
+
+class Nested:
+    """A context that knows where it is, and notes which scopes are left."""
+
+    def __init__(self, path: str = "", left: list[str] | None = None) -> None:
+        self.path = path
+        self.left = [] if left is None else left
+
+    @contextmanager
+    def within(self, scope: str, name: str) -> Iterator["Nested"]:
+        inner = Nested(f"{self.path}/{scope}:{name}", self.left)
+        yield inner
+        self.left.append(inner.path)
+
+
+def test_a_function_gets_the_context_of_its_scope_for_as_long_as_it_plans() -> None:
+    seen: list[tuple[object, ...]] = []
+
+    @task("t")
+    def inner(number: int, *, ctx: Nested) -> ExecutionFragment | None:
+        """Note it."""
+        seen.append((number, ctx.path, list(ctx.left)))
+        return step("a")
+
+    @pipeline("p")
+    def outer(ctx: Nested) -> ExecutionFragment | None:
+        """Plan the task."""
+        return inner(7, ctx=ctx)
+
+    ctx = Nested()
+    graph_of(outer(ctx))
+
+    assert seen == [(7, "/pipeline:p/task:t", [])]
+    assert ctx.left == ["/pipeline:p/task:t", "/pipeline:p"]
+
+
+def test_the_graph_of_a_pipeline_of_which_nothing_is_required_is_empty() -> None:
+    assert len(as_graph("p", never(), hosts=HOSTS)) == 0
+
+
+def test_the_graph_of_a_pipeline_has_its_joins_and_compensations() -> None:
+    body = chain(parallel(step("a"), step("b")), parallel(step("c"), step("d")))
+    whole = scope("p", body, compensate=step("undo"))
+    assert whole is not None
+
+    graph = as_graph("p", whole, hosts=HOSTS)
+
+    assert graph == graph_of(whole)
+    assert graph.joins
+    assert graph.compensations

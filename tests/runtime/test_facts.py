@@ -156,7 +156,7 @@ async def test_the_cache_and_the_log_of_a_runtime_can_be_replaced(world: World) 
         await runtime.reconnect("n1")
         known = runtime.view("n1", {}).facts
 
-    kept = await cache.once("run/host/n1", "facts", never)
+    kept = await cache.once("run/@host/n1", "facts", never)
     assert kept is known
     assert [json.loads(line)["site"] for line in written.getvalue().splitlines()] == ["here"]
 

@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import importlib
 import re
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from kubexm.app.params import PipelineParams, PlanParams, RunParams
 from kubexm.common.paths import Home
 from kubexm.plan.result import GraphExecutionResult
 from kubexm.plan.text import as_text
+from kubexm.sim import World
 from kubexm.spec.description import as_known, describe
 from kubexm.spec.pipeline import read_pipeline
 from kubexm.spec.planner import plan
@@ -91,6 +93,19 @@ def test_the_fleet_goes_on_without_the_host_that_fails(tmp_path: Path) -> None:
     assert list(result.quarantined) == ["web07"]
     assert hosts_in(result, "fleet/database/join/replica") == {"db2": "Success", "db3": "Success"}
     assert set(hosts_in(result, "fleet/web/balance/members").values()) == {"Success"}
+
+
+def test_the_pipeline_in_python_does_its_work_once(tmp_path: Path) -> None:
+    in_python = importlib.import_module("examples.in_python")
+    world = World.create(tmp_path / "world", in_python.settings())
+
+    runs = [asyncio.run(in_python.run(world, port=80)) for _ in range(2)]
+    world.close()
+
+    assert [result.status for _, result in runs] == ["Success", "Success"]
+    assert [result.changed for _, result in runs] == [8, 0]
+    assert runs[0][0] == runs[1][0]
+    assert "shop/database/swap/swappiness" not in runs[0][0].nodes
 
 
 if __name__ == "__main__":

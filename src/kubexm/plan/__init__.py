@@ -13,7 +13,7 @@ from kubexm.plan.fragment import (
     rolling,
     settled,
 )
-from kubexm.plan.graph import ExecutionGraph, build
+from kubexm.plan.graph import ExecutionGraph, as_graph, build
 from kubexm.plan.node import Compensation, ExecutionNode, Hook, Join, Key, StepSpec
 from kubexm.plan.policy import (
     Allowance,
@@ -47,6 +47,7 @@ __all__ = [
     "RetryPolicy",
     "StepSpec",
     "Tolerance",
+    "as_graph",
     "build",
     "chain",
     "link",

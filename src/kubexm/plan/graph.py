@@ -12,6 +12,7 @@ import msgspec
 
 from kubexm.errors import InvalidGraph
 from kubexm.plan import validation
+from kubexm.plan.fragment import ExecutionFragment
 from kubexm.plan.node import Compensation, ExecutionNode, Join
 from kubexm.plan.policy import HostGroup, OnFailure, Pool
 
@@ -80,6 +81,13 @@ def build(name: str, nodes: Iterable[ExecutionNode], **rest: Any) -> ExecutionGr
     """A graph of these nodes; a duplicate id is refused."""
     joins: Iterable[Join] = rest.pop("joins", ())
     return ExecutionGraph(name=name, nodes=_united({}, nodes), joins=_united({}, joins), **rest)
+
+
+def as_graph(name: str, fragment: ExecutionFragment | None, **rest: Any) -> ExecutionGraph:
+    """The graph of a whole pipeline; where nothing of it is required it has no node."""
+    whole = fragment or ExecutionFragment()
+    parts = {"joins": whole.joins, "compensations": whole.compensations}
+    return build(name, whole.nodes, **parts, **rest)
 
 
 def _united(known: Mapping[str, V], more: Iterable[V]) -> dict[str, V]:

@@ -1,14 +1,15 @@
 """Names and scopes: the decorators that make a function a task, a module or a pipeline.
 
 All three are the same thing, a function that returns a fragment of graph, or None when it is
-not required. The decorator gives the fragment its path and wires the hooks of that scope.
+not required. The decorator gives the fragment its path, and the function the context of that scope.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import Literal, ParamSpec, get_args
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from typing import Any, Literal, ParamSpec, Protocol, get_args, runtime_checkable
 
 import msgspec
 
@@ -32,31 +33,54 @@ class HookFragment(msgspec.Struct, frozen=True):
 
 def task(name: str) -> Callable[[Planner[P]], Planner[P]]:
     """The function plans one component."""
-    return _scoped(name)
+    return _scoped("task", name)
 
 
 def module(name: str) -> Callable[[Planner[P]], Planner[P]]:
     """The function links the tasks of one area."""
-    return _scoped(name)
+    return _scoped("module", name)
 
 
 def pipeline(name: str) -> Callable[[Planner[P]], Planner[P]]:
     """The function links modules into one operation."""
-    return _scoped(name)
+    return _scoped("pipeline", name)
 
 
-def _scoped(name: str) -> Callable[[Planner[P]], Planner[P]]:
+@runtime_checkable
+class Context(Protocol):
+    """What a planner decides by, if it knows the scopes that are being planned."""
+
+    def within(self, scope: str, name: str) -> AbstractContextManager[Any]:
+        """The same for a part, for as long as that is planned."""
+
+
+def _scoped(scope: str, name: str) -> Callable[[Planner[P]], Planner[P]]:
     def decorate(plan: Planner[P]) -> Planner[P]:
         if not (plan.__doc__ or "").strip():
             raise InvalidGraph(f"`{name}` has no docstring, which its users read")
 
         @functools.wraps(plan)
         def planned(*args: P.args, **kwargs: P.kwargs) -> ExecutionFragment | None:
-            return prefixed(name, plan(*args, **kwargs))
+            with ExitStack() as stack:
+                inner, named = _narrowed(scope, name, stack, args, kwargs)
+                return prefixed(name, plan(*inner, **named))
 
         return planned
 
     return decorate
+
+
+def _narrowed(
+    scope: str, name: str, stack: ExitStack, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[Any, Any]:
+    """The same arguments, with every context among them that of the scope."""
+
+    def narrow(value: Any) -> Any:
+        if not isinstance(value, Context):
+            return value
+        return stack.enter_context(value.within(scope, name))
+
+    return [*map(narrow, args)], {key: narrow(value) for key, value in kwargs.items()}
 
 
 def scope(

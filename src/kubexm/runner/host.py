@@ -15,7 +15,7 @@ __all__ = ["Command", "Completed", "FileStat", "Host", "LineSink"]
 class Host:
     """One host: what is known of it, and the only way for a step to touch it."""
 
-    __slots__ = ("_connector", "_sink", "_sudo", "facts", "name", "state_dir", "vars")
+    __slots__ = ("_connector", "_sink", "_sudo", "facts", "name", "state_dir")
 
     def __init__(
         self,
@@ -23,13 +23,11 @@ class Host:
         connector: Connector,
         *,
         facts: Mapping[str, Any] | None = None,
-        vars: Mapping[str, Any] | None = None,
         sudo: bool = False,
         state_dir: str = "/var/lib/kubexm",
     ) -> None:
         self.name = name
         self.facts: Mapping[str, Any] = facts or {}
-        self.vars: Mapping[str, Any] = vars or {}
         self.state_dir = state_dir
         self._connector = connector
         self._sudo = sudo
@@ -41,7 +39,6 @@ class Host:
             self.name,
             self._connector,
             facts=self.facts,
-            vars=self.vars,
             sudo=self._sudo,
             state_dir=self.state_dir,
         )

@@ -11,11 +11,12 @@ from typing import Any
 
 from kubexm import logger
 from kubexm.cache import Cache
+from kubexm.common.roles import ALL, CONTROL_NODE
 from kubexm.connector.base import Connector
 from kubexm.errors import ConnectionLost, HostUnreachable, KubexmError, Refused
 from kubexm.runner import facts
 from kubexm.runner.host import Host
-from kubexm.runtime.contexts import UnitView
+from kubexm.runtime.contexts import RUN, PlanContext, UnitView
 from kubexm.runtime.ledger import Book, HostLedger, Remember
 from kubexm.runtime.secrets import SecretVault
 
@@ -148,6 +149,15 @@ class Runtime:
             values=values,
         )
 
+    def plan_context(self, vars: Mapping[str, Any] | None = None) -> PlanContext:
+        """What a pipeline in code decides by; `vars` is what its user has configured."""
+        return PlanContext.of(
+            roles={name: _roles(host.config) for name, host in self._hosts.items()},
+            vars=vars or {},
+            facts={name: host.host.facts for name, host in self._hosts.items()},
+            cache=self._cache,
+        )
+
     def facts(self) -> dict[str, Mapping[str, Any]]:
         """Facts of every host that was reached."""
         return {
@@ -189,6 +199,11 @@ class Runtime:
         await self._config.confirm(question)
 
 
+def _roles(host: HostConfig) -> tuple[str, ...]:
+    own = tuple(host.described.get("roles", ()))
+    return own if host.name == CONTROL_NODE else (*own, ALL)
+
+
 def _scope(host: str) -> str:
     """Where the cache keeps what was computed for a host."""
-    return f"run/host/{host}"
+    return f"{RUN}/@host/{host}"  # no pipeline has such a name

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from kubexm.cache import Cache
 from kubexm.common.secrets import SecretRef
+from kubexm.errors import InvalidInput
 from kubexm.runner.host import Host
 from kubexm.runner.priors import Prior
+
+T = TypeVar("T")
 
 
 class Ledger(Protocol):
@@ -32,19 +38,78 @@ class Secrets(Protocol):
     def reveal(self, reference: SecretRef) -> str: ...
 
 
+RUN = "run"
+"""The scope of the cache that lasts as long as the runtime."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanCache:
+    """What planning needs more than once, computed once for as long as a scope is planned."""
+
+    _cache: Cache
+    _scopes: Mapping[str, str]
+    """The scopes that are being planned, by what they are: `run`, `pipeline`, `module`, `task`."""
+
+    def once(self, scope: str, key: str, compute: Callable[[], T]) -> T:
+        """The value of this key in the nearest scope of this kind; the first to ask computes it."""
+        if scope not in self._scopes:
+            known = ", ".join(f"`{name}`" for name in self._scopes)
+            raise InvalidInput(f"no `{scope}` is being planned here", hint=f"use one of {known}")
+        return self._cache.at_once(self._scopes[scope], key, compute)
+
+    @contextmanager
+    def within(self, scope: str, name: str) -> Iterator[PlanCache]:
+        """The same inside of one more scope, which is dropped at its end."""
+        path = f"{[*self._scopes.values()][-1]}/{name}"
+        try:
+            yield PlanCache(self._cache, {**self._scopes, scope: path})
+        finally:
+            self._cache.drop(path)
+
+
 @dataclass(frozen=True, slots=True)
 class PlanContext:
     """What pipelines, modules and tasks decide by; read-only."""
 
     hosts: Mapping[str, tuple[str, ...]]
-    """Host names by role."""
-    vars: Mapping[str, Any] = field(default_factory=dict)
-    facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Facts by host name."""
+    """Host names by role; `all` are all but the control node."""
+    vars: Mapping[str, Any]
+    """What the user of the pipeline has configured."""
+    facts: Mapping[str, Mapping[str, Any]]
+    """Facts by host name; a host that was not reached has none."""
+    cache: PlanCache
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        roles: Mapping[str, tuple[str, ...]],
+        vars: Mapping[str, Any],
+        facts: Mapping[str, Mapping[str, Any]],
+        cache: Cache,
+    ) -> PlanContext:
+        """The context of a run, by the roles and facts of its hosts."""
+        hosts: dict[str, list[str]] = {}
+        for host, own in roles.items():
+            for role in own:
+                hosts.setdefault(role, []).append(host)
+        known = {host: MappingProxyType(dict(told)) for host, told in facts.items()}
+        return cls(
+            hosts=MappingProxyType({role: tuple(some) for role, some in hosts.items()}),
+            vars=MappingProxyType(dict(vars)),
+            facts=MappingProxyType(known),
+            cache=PlanCache(cache, {RUN: RUN}),
+        )
 
     def on(self, *roles: str) -> tuple[str, ...]:
-        """The hosts of these roles, each once, in the order of the inventory."""
+        """The hosts of these roles, each once."""
         return tuple(dict.fromkeys(host for role in roles for host in self.hosts.get(role, ())))
+
+    @contextmanager
+    def within(self, scope: str, name: str) -> Iterator[PlanContext]:
+        """The context of a part; `@pipeline`, `@module` and `@task` hand it to their function."""
+        with self.cache.within(scope, name) as cache:
+            yield replace(self, cache=cache)
 
 
 class Unmade(str):
