@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from kubexm.app import runs
 from kubexm.app.execution import Front
 from kubexm.app.params import PipelineParams, PlanParams, RunParams
-from kubexm.cli.live import show_live
+from kubexm.cli.live import LiveView
 from kubexm.common.paths import Home
 from kubexm.plan.report import report
 from kubexm.sim.world import World
@@ -80,7 +80,9 @@ async def measure(file: Path, hosts: int, steps: int) -> dict[str, float]:
     """Seconds, the critical path of the realised durations, units and peak memory."""
     params = RunParams(PlanParams(PipelineParams(file)), simulate=True)
     began = time.perf_counter()
-    outcome = await runs.run(params, Front(shows=(show_live,)), Home.from_environment())
+    front = Front()
+    front.shows = (LiveView(front.control).show,)
+    outcome = await runs.run(params, front, Home.from_environment())
     took = time.perf_counter() - began
     if outcome.result.status != "Success":
         raise SystemExit(f"the run did not do its work: {outcome.result.status}")

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from kubexm import engine, logger
 from kubexm.app.readiness import Readiness, Scopes
