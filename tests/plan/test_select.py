@@ -28,6 +28,7 @@ from kubexm.plan import (
     per_host,
     scope,
 )
+from kubexm.plan.scope import Moment
 from kubexm.plan.select import Selection, in_vain, select
 
 HOSTS = host_names(3)
@@ -231,16 +232,10 @@ class TestHooks:
         )
         return graph_of(scope("create", tasks, hooks=[hook("report")]))
 
-    def test_hooks_stay_if_they_are_selected_with_their_scope(self) -> None:
-        assert names(select(self.graph(), Selection(only=("a",)))) == [
-            "a/work",
-            "a/@always-1/clean",
-        ]
+    def test_a_scope_of_which_anything_is_left_keeps_its_hooks_and_so_do_those_around(self) -> None:
+        chosen = select(self.graph(), Selection(only=("a/work",)))
 
-    def test_hooks_of_scopes_above_are_not_selected(self) -> None:
-        chosen = select(self.graph(), Selection(only=("a", "b")))
-
-        assert "@always-1/report" not in names(chosen)
+        assert names(chosen) == ["a/work", "a/@always-1/clean", "@always-1/report"]
 
     def test_a_hook_without_its_scope_is_left_out(self) -> None:
         by_path = select(self.graph(), Selection(skip=("a/work",)))
@@ -253,6 +248,144 @@ class TestHooks:
         chosen = select(self.graph(), Selection(from_=("b/work",)))
 
         assert names(chosen) == ["b/work", "b/@always-1/clean", "@always-1/report"]
+
+    def test_a_hook_that_is_skipped_is_left_out(self) -> None:
+        chosen = select(self.graph(), Selection(only=("a",), skip=("@always-1",)))
+
+        assert names(chosen) == ["a/work", "a/@always-1/clean"]
+        assert not [*in_vain(self.graph(), Selection(only=("a",), skip=("@always-1",)), chosen)]
+
+    def test_a_hook_of_each_host_stays_on_the_hosts_that_are_left_of_its_scope(self) -> None:
+        by_path = select(self.graph(), Selection(only=("a",)))
+        by_host = select(self.graph(), Selection(only=("b",), hosts=("h2",)))
+
+        assert by_path.nodes["create/@always-1/report"].hosts == ("h1",)
+        assert by_host.nodes["create/@always-1/report"].hosts == ("h2",)
+        assert by_host.nodes["create/b/@always-1/clean"].hosts == ("h2",)
+
+
+MOMENTS: tuple[Moment, ...] = ("pre", "on-failure", "always")
+
+
+class TestGuards:
+    """A lock around all, held on another host, and a drain of each host around each batch."""
+
+    def graph(self, *, lock_on: str = "control-node", more: bool = False) -> ExecutionGraph:
+        batches = chain(
+            *(
+                scope(
+                    f"batch-{host}",
+                    per_host(step("stop", host), step("start", host)),
+                    hooks=[HookFragment(moment, step("drain", host)) for moment in MOMENTS],
+                )
+                for host in HOSTS
+            ),
+            step("here", lock_on) if more else None,
+        )
+        lock = [HookFragment(moment, step("lock", lock_on), barrier=True) for moment in MOMENTS]
+        whole = scope("create", batches, hooks=lock)
+        assert whole is not None
+        hosts = tuple(dict.fromkeys((*HOSTS, lock_on)))
+        return build("create", whole.nodes, joins=whole.joins, hosts=hosts)
+
+    LOCK = ("@pre-1/lock", "@on-failure-1/lock", "@always-1/lock")
+
+    @pytest.mark.parametrize("more", [False, True])
+    @pytest.mark.parametrize(
+        "selection",
+        [
+            Selection(from_=("batch-h3",)),
+            Selection(hosts=("h3",)),
+            Selection(only=("batch-h3",)),
+            Selection(only=("batch-h3/start",)),
+            Selection(skip=("batch-h1", "batch-h2")),
+        ],
+    )
+    def test_no_selection_loses_a_lock_or_a_half_of_it(
+        self, selection: Selection, more: bool
+    ) -> None:
+        chosen = select(self.graph(more=more), selection)
+
+        drains = {f"batch-h3/@{moment}-1/drain" for moment in MOMENTS}
+        assert {*self.LOCK, *drains} <= {*names(chosen)}
+        assert {id.partition("/")[0] for id in names(chosen)} <= {
+            "@pre-1", "@on-failure-1", "@always-1", "batch-h3", "here",
+        }  # fmt: skip
+
+    def test_a_lock_is_taken_before_what_is_left_and_released_after_it(self) -> None:
+        chosen = select(self.graph(), Selection(only=("batch-h2/stop", "batch-h3/start")))
+
+        before = follows(chosen)
+        lock, unlock = (("create/" + self.LOCK[index], "control-node") for index in (0, -1))
+        drained = ("create/batch-h3/@pre-1/drain", "h3")
+        work = {("create/batch-h2/stop", "h2"), ("create/batch-h3/start", "h3")}
+        assert all(lock in before[unit] for unit in (*work, drained))
+        assert drained in before["create/batch-h3/start", "h3"]
+        assert work <= before[unlock]
+
+    def test_a_hook_on_a_host_of_its_scope_goes_if_that_is_not_among_the_hosts_asked_for(
+        self,
+    ) -> None:
+        chosen = select(self.graph(lock_on="h1"), Selection(hosts=("h3",)))
+
+        assert chosen.hosts == ("h3",)
+
+    def test_a_hook_on_a_host_of_its_scope_stays_if_only_the_path_is_narrower(self) -> None:
+        chosen = select(self.graph(lock_on="h1"), Selection(only=("batch-h3",)))
+
+        assert {*self.LOCK} <= {*names(chosen)}
+        assert chosen.hosts == ("h1", "h3")
+
+    def test_a_hook_for_all_hosts_at_once_stays_on_those_that_are_left(self) -> None:
+        hook = HookFragment("pre", step("drain"), barrier=True)
+        tasks = parallel(scope("a", step("work", "h1")), scope("b", step("work", "h2", "h3")))
+        graph = graph_of(scope("create", tasks, hooks=[hook]))
+
+        chosen = select(graph, Selection(only=("b",), hosts=("h1", "h2")))
+
+        assert {item.id: item.hosts for item in chosen} == {
+            "create/@pre-1/drain": ("h2",),
+            "create/b/work": ("h2",),
+        }
+
+    def test_what_a_hook_needs_is_provided(self) -> None:
+        value = node("value", StepSpec("value", provides=(Key("v"),)), on=["h1"])
+        reports = node("report", StepSpec("command", needs=("v",)), on=["h3"])
+        assert reports is not None
+        body = chain(value, step("work", "h2"), step("other", "h2"))
+        graph = graph_of(scope("create", body, hooks=[HookFragment("always", reports)]))
+
+        chosen = select(graph, Selection(only=("work",)))
+
+        assert names(chosen) == ["value", "work", "@always-1/report"]
+
+    def test_what_provides_a_value_is_guarded_too(self) -> None:
+        mint = node("mint", StepSpec("mint", provides=(Key("v"),)), on=["h1"])
+        user = node("user", StepSpec("command", needs=("v",)), on=["h2"])
+        first = scope("first", mint, hooks=[HookFragment("pre", step("lock", "h1"))])
+        graph = graph_of(scope("create", chain(first, user)))
+
+        chosen = select(graph, Selection(only=("user",)))
+
+        assert names(chosen) == ["first/@pre-1/lock", "first/mint", "user"]
+
+    def test_a_hook_that_is_named_alone_is_a_step_like_any_other(self) -> None:
+        chosen = select(self.graph(), Selection(only=("batch-h3/@always-1",)))
+
+        assert names(chosen) == ["batch-h3/@always-1/drain"]
+        assert chosen.nodes["create/batch-h3/@always-1/drain"].hook is None
+
+    def test_a_hook_that_only_leaves_a_value_does_not_wait_for_its_scope(self) -> None:
+        status = node("status", StepSpec("value", provides=(Key("v"),)), on=["h1"])
+        assert status is not None
+        first = scope("first", step("work", "h1"), hooks=[HookFragment("post", status)])
+        user = node("user", StepSpec("command", needs=("v",)), on=["h2"])
+        graph = graph_of(scope("create", chain(first, user)))
+
+        chosen = select(graph, Selection(only=("user",)))
+
+        assert names(chosen) == ["first/@post-1/status", "user"]
+        assert chosen.nodes["create/first/@post-1/status"].hook is None
 
 
 class TestCompensations:
@@ -278,6 +411,14 @@ class TestCompensations:
             ("create/s/@compensate/last", ("h2",)),
         ]
         assert item.joins == (Join("create/s/@compensate/wipe", ("create/s/@compensate/stop",)),)
+
+    def test_what_undoes_a_scope_on_another_host_stays(self) -> None:
+        undo = chain(step("stop"), step("announce", "h3"))
+        graph = graph_of(scope("create", scope("s", step("one", "h1", "h2"), compensate=undo)))
+
+        (item,) = select(graph, Selection(hosts=("h2",))).compensations
+
+        assert [vertex.hosts for vertex in item.nodes] == [("h2", "h3"), ("h3",)]
 
     def test_what_undoes_nothing_on_these_hosts_is_left_out(self) -> None:
         undo = Compensation("create/etcd", (ExecutionNode("x", "x", STEP, ("h1",)),))
@@ -346,7 +487,7 @@ def test_a_selection_that_leaves_nothing_is_refused() -> None:
 
 
 @st.composite
-def selected(draw: st.DrawFn) -> tuple[ExecutionGraph, ExecutionGraph]:
+def selected(draw: st.DrawFn, *, skip: bool = True) -> tuple[ExecutionGraph, ExecutionGraph]:
     """A graph, and a part of it that is neither nothing nor all."""
     graph = draw(graphs())
     ids = [id.split("/") for id in graph.nodes]
@@ -354,7 +495,8 @@ def selected(draw: st.DrawFn) -> tuple[ExecutionGraph, ExecutionGraph]:
     part = st.just(()) | st.lists(st.sampled_from(known), min_size=1, max_size=2).map(tuple)
     hosts = st.just(graph.hosts) | some_of(graph.hosts, min_size=1)
     try:
-        return graph, select(graph, Selection(draw(part), draw(part), draw(part), draw(hosts)))
+        skipped = draw(part) if skip else ()
+        return graph, select(graph, Selection(draw(part), draw(part), skipped, draw(hosts)))
     except UnknownPath:
         reject()
 
@@ -376,12 +518,37 @@ def test_the_order_of_what_is_left_is_what_it_was(
 def test_nothing_but_hosts_and_edges_changes(both: tuple[ExecutionGraph, ExecutionGraph]) -> None:
     graph, chosen = both
 
+    bodies = {scope for item in chosen if item.hook is None for scope in scopes_of(item.id)}
     for item in chosen:
         whole = graph.nodes[item.id]
         back = msgspec.structs.replace(
-            item, hosts=whole.hosts, after=whole.after, after_same_host=whole.after_same_host
+            item,
+            hosts=whole.hosts,
+            after=whole.after,
+            after_same_host=whole.after_same_host,
+            hook=whole.hook,
         )
         assert back == whole
+        assert item.hook == whole.hook or item.hook is None
+        assert item.hook is None or item.hook.scope in bodies
+
+
+@given(selected(skip=False))
+def test_a_part_is_guarded_as_the_whole_is(both: tuple[ExecutionGraph, ExecutionGraph]) -> None:
+    graph, chosen = both
+
+    left: dict[str, set[str]] = {}
+    for item in chosen:
+        if graph.nodes[item.id].hook is None:
+            for around in scopes_of(item.id):
+                left.setdefault(around, set()).update(item.hosts)
+    for item in graph:
+        if item.hook is not None and item.id not in chosen.nodes:
+            assert left.get(item.hook.scope, set()).isdisjoint(item.hosts)
+
+
+def scopes_of(id: str) -> list[str]:
+    return [*accumulate(id.split("/"), "{}/{}".format)]
 
 
 @given(selected())
@@ -421,3 +588,16 @@ def test_a_host_that_only_leaves_a_value_for_the_selection_is_not_selected_in_va
     selection = Selection(only=("user",), hosts=("h1", "h2"))
 
     assert not [*in_vain(graph, selection, select(graph, selection))]
+
+
+def test_to_skip_what_leaves_a_needed_value_is_told_to_be_in_vain() -> None:
+    value = node("value", StepSpec("value", provides=(Key("v", "run"),)), on=["h2"])
+    user = node("user", StepSpec("command", needs=("v",)), on=["h1"])
+    graph = graph_of(scope("create", chain(value, user)))
+    selection = Selection(skip=("value",))
+
+    (told,) = in_vain(graph, selection, select(graph, selection))
+
+    assert told.message == (
+        "`--skip value` has no effect: what is selected needs the values that it leaves"
+    )

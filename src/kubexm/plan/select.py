@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
-from itertools import accumulate
 
 import msgspec
 
 from kubexm.common.nearest import did_you_mean
 from kubexm.errors import Problem, UnknownPath
+from kubexm.plan import guards
 from kubexm.plan.graph import ExecutionGraph
+from kubexm.plan.guards import Guards
 from kubexm.plan.node import Compensation, ExecutionNode, Join
 from kubexm.plan.policy import HostGroup
 from kubexm.plan.validation import topological_order
@@ -43,27 +44,32 @@ class Selection(msgspec.Struct, frozen=True):
 
 
 def select(graph: ExecutionGraph, selection: Selection) -> ExecutionGraph:
-    """The part of the graph that is selected, and what provides the values it needs."""
+    """The part of the graph that is selected, what guards it, and what leaves it its values."""
     if selection == Selection():
         return graph
     names = _Names(graph)
     names.check(selection)
-    kept = _wanted(graph, names, selection)
+    kept = _kept(graph, names, selection)
     if not kept:
         raise UnknownPath(
             "the selection leaves nothing to run: all its parts together name no step on any host",
             hint="select more, or leave less out; `kubexm plan -f FILE` shows what runs where",
         )
+    return _restricted(graph, kept)
+
+
+def _kept(graph: ExecutionGraph, names: _Names, selection: Selection) -> Kept:
+    """What is selected by itself, and what that needs and is guarded by, over and over."""
     hosts = _hosts(graph, names, selection)
-    return _restricted(graph, _with_providers(graph.nodes, kept), hosts)
-
-
-def _wanted(graph: ExecutionGraph, names: _Names, selection: Selection) -> Kept:
-    """What is selected by itself, and not because something else needs it."""
     chosen = _chosen(graph, names, selection)
-    hosts = _hosts(graph, names, selection)
-    kept = _on(hosts, (node for node in graph if node.id in chosen))
-    return _without_stray_hooks(graph, kept)
+    alone = names.hooks_alone((*selection.only, *selection.from_))
+    own = (node for node in graph if node.hook is None or node.id in alone)
+    kept = _on(hosts, (node for node in own if node.id in chosen))
+    around = Guards(graph, names.matching(selection.skip), hosts).around
+    known: Kept = {}
+    while kept != known:
+        known, kept = kept, _with_providers(graph.nodes, around(kept))
+    return kept
 
 
 def _hosts(graph: ExecutionGraph, names: _Names, selection: Selection) -> frozenset[str]:
@@ -86,10 +92,13 @@ def in_vain(
         below = _downstream(graph, names.matching([pattern]))
         if selected.nodes.keys().isdisjoint(below):
             yield _vain("--from", pattern, "the rest of the selection leaves nothing of it")
-    wanted = _wanted(graph, names, replace(selection, skip=()))
+    wanted = _kept(graph, names, replace(selection, skip=())).keys() if selection.skip else set()
     for pattern in dict.fromkeys(selection.skip):
-        if wanted.keys().isdisjoint(names.matching([pattern])):
+        meant = names.matching([pattern]) & wanted
+        if not meant:
             yield _vain("--skip", pattern, "nothing of it is selected anyway")
+        elif meant <= selected.nodes.keys():
+            yield _vain("--skip", pattern, "what is selected needs the values that it leaves")
 
 
 def _vain(flag: str, pattern: str, reason: str) -> Problem:
@@ -125,13 +134,6 @@ def _downstream(graph: ExecutionGraph, ids: set[str]) -> set[str]:
         if id not in reached and not reached.isdisjoint(graph.dependencies(id)):
             reached.add(id)
     return reached
-
-
-def _without_stray_hooks(graph: ExecutionGraph, kept: Kept) -> Kept:
-    """A hook stays with its scope: without any of its nodes there is no outcome to follow."""
-    alive = _scopes(id for id in kept if graph.nodes[id].hook is None)
-    hooks = {id: hook.scope for id in kept if (hook := graph.nodes[id].hook) is not None}
-    return {id: hosts for id, hosts in kept.items() if hooks.get(id, id) in alive}
 
 
 def _on(hosts: Collection[str], nodes: Iterable[ExecutionNode]) -> Kept:
@@ -173,19 +175,26 @@ def _providing_hosts(
     return tuple(host for host in node.hosts if host in needed)
 
 
-def _restricted(graph: ExecutionGraph, kept: Kept, hosts: frozenset[str]) -> ExecutionGraph:
+def _restricted(graph: ExecutionGraph, kept: Kept) -> ExecutionGraph:
     nodes, joins = _thinned(graph.nodes, graph.joins, kept)
-    compensations = tuple(_compensations(graph, kept, hosts))
+    compensations = tuple(_compensations(graph, kept))
     used = {host for node in nodes.values() for host in node.hosts}
     used |= {host for item in compensations for node in item.nodes for host in node.hosts}
     return replace(
         graph,
-        nodes=nodes,
+        nodes=_without_stray_hooks(nodes),
         joins=joins,
         hosts=tuple(host for host in graph.hosts if host in used),
         groups=tuple(_groups(graph.groups, used)),
         compensations=compensations,
     )
+
+
+def _without_stray_hooks(nodes: Mapping[str, ExecutionNode]) -> dict[str, ExecutionNode]:
+    """A hook without its scope has no outcome to follow: it is a step like any other."""
+    alive = _scopes(id for id, node in nodes.items() if node.hook is None)
+    stray = {id for id, node in nodes.items() if node.hook and node.hook.scope not in alive}
+    return {id: replace(node, hook=None) if id in stray else node for id, node in nodes.items()}
 
 
 def _thinned(
@@ -226,15 +235,17 @@ def _upstream(ids: Iterable[str], waits: Mapping[str, Join]) -> set[str]:
     return reached
 
 
-def _compensations(
-    graph: ExecutionGraph, kept: Kept, hosts: frozenset[str]
-) -> Iterator[Compensation]:
+def _compensations(graph: ExecutionGraph, kept: Kept) -> Iterator[Compensation]:
     """Those of scopes that are run as a whole: for a part of one they would undo too much."""
     partial = _scopes(node.id for node in graph if node.hook is None and node.id not in kept)
-    for item in graph.compensations:
-        if item.scope in partial:
-            continue
+    items = [item for item in graph.compensations if item.scope not in partial]
+    scopes = {item.scope for item in items}
+    whole = guards.scope_hosts(graph, guards.whole(graph), scopes)
+    left = guards.scope_hosts(graph, kept, scopes)
+    for item in items:
+        gone = whole[item.scope] - left[item.scope]
         nodes = {node.id: node for node in item.nodes}
+        hosts = {host for node in item.nodes for host in guards.elsewhere(node.hosts, gone)}
         some = _with_providers(nodes, _on(hosts, item.nodes))
         thin, joins = _thinned(nodes, {join.id: join for join in item.joins}, some)
         if thin:
@@ -280,6 +291,12 @@ class _Names:
     def matching(self, patterns: Iterable[str]) -> set[str]:
         """The nodes that any of these names."""
         return {id for pattern in patterns for id in self._match(pattern)}
+
+    def hooks_alone(self, patterns: Iterable[str]) -> set[str]:
+        """The hooks that are named by what names nothing else."""
+        found = (set(self._match(pattern)) for pattern in patterns)
+        nodes = self._graph.nodes
+        return {id for ids in found if all(nodes[one].hook for one in ids) for id in ids}
 
     def hosts(self, patterns: Iterable[str]) -> frozenset[str]:
         """The hosts that any of these names."""
@@ -333,4 +350,4 @@ def _starts(path: list[str], wanted: list[re.Pattern[str]]) -> bool:
 
 def _scopes(ids: Iterable[str]) -> set[str]:
     """These paths and all scopes above them."""
-    return {scope for id in ids for scope in accumulate(id.split("/"), "{}/{}".format)}
+    return {scope for id in ids for scope in guards.scopes_of(id)}
