@@ -31,8 +31,9 @@ from kubexm.plan import (
 )
 from kubexm.plan.layout import Box, arrange
 from kubexm.plan.outline import Edge, edges, hosts, kind_and_params, one_line, sources
+from kubexm.plan.picture import MOST_BOXES, picture
 from kubexm.plan.render import as_dot, as_json, as_mermaid
-from kubexm.plan.svg import MOST_BOXES, as_svg, picture
+from kubexm.plan.svg import as_svg
 from kubexm.plan.text import LEGEND, as_text
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -47,7 +48,13 @@ def step(name: str, *hosts: str) -> ExecutionFragment:
 
 def graph_of(fragment: ExecutionFragment | None, hosts: tuple[str, ...] = HOSTS) -> ExecutionGraph:
     assert fragment is not None
-    return build("g", fragment.nodes, joins=fragment.joins, hosts=hosts)
+    return build(
+        "g",
+        fragment.nodes,
+        joins=fragment.joins,
+        hosts=hosts,
+        compensations=fragment.compensations,
+    )
 
 
 def lines_of(fragment: ExecutionFragment | None) -> list[str]:
@@ -385,3 +392,63 @@ def test_joins_are_points_and_no_boxes() -> None:
     assert "j0(( ))" in as_mermaid(graph)
     assert "@join" not in as_svg(graph)
     assert "@join" not in as_text(graph)
+
+
+class TestCompensations:
+    def graph(self) -> ExecutionGraph:
+        undo = chain(parallel(step("stop"), step("drop")), parallel(step("wipe"), step("forget")))
+        first = scope("first", per_host(step("a"), step("b")), compensate=undo)
+        return graph_of(scope("p", chain(scope("before", step("x")), first, step("after"))))
+
+    @pytest.mark.parametrize("render", [as_text, as_mermaid, as_dot, as_svg])
+    def test_every_picture_shows_what_undoes_a_scope(self, render: Callable[..., str]) -> None:
+        drawn = render(self.graph())
+
+        assert all(name in drawn for name in ("stop", "drop", "wipe", "forget"))
+        assert "@compensate" in drawn
+        assert "in place of the undo of each step" in drawn
+
+    def test_it_is_dashed(self) -> None:
+        graph = self.graph()
+
+        assert "labeljust=l, style=dashed" in as_dot(graph)
+        assert "style s4 stroke-dasharray" in as_mermaid(graph)
+        assert as_svg(graph).count('<rect class="undo"') == 1
+        assert as_svg(graph).count('rx="6" class="undo"') == 1
+
+    def test_its_edges_and_joins_are_drawn(self) -> None:
+        join = "p/first/@compensate/wipe/@join"
+
+        assert f'"{join}" [shape=point' in as_dot(self.graph())
+        assert f'"p/first/@compensate/stop" -> "{join}"' in as_dot(self.graph())
+
+    def test_it_is_at_the_end_of_its_scope_and_changes_no_other_arrow(self) -> None:
+        graph = self.graph()
+        bare = msgspec.structs.replace(graph, compensations=())
+
+        boxes = list(arranged(graph).everything())
+
+        (around,) = [box for box in boxes if any(item.aside for item in box.items)]
+        assert around.items[-1].aside
+        assert all(ends(item, True) < around.items[-1].y for item in around.items[:-1])
+        inside = set(around.items[-1].everything())
+        assert sum(len(box.flows) for box in boxes if box not in inside) == sum(
+            len(box.flows) for box in arranged(bare).everything()
+        )
+
+    def test_a_folded_task_counts_the_steps_that_are_run(self) -> None:
+        tasks = [
+            scope(
+                f"task-{number}",
+                per_host(*(step(f"step-{n}") for n in range(10))),
+                compensate=step("undo"),
+            )
+            for number in range(30)
+        ]
+
+        drawn = as_svg(graph_of(scope("p", scope("module", chain(*tasks)))))
+
+        assert drawn.count("10 steps, 30 units") == 30
+
+    def test_a_picture_without_any_explains_none(self) -> None:
+        assert "in place of the undo" not in as_svg(graph_of(step("a")))

@@ -45,6 +45,8 @@ class Box:
     height: float = 0.0
     rank: int = 0
     """Where it stands in the order of the plan."""
+    aside: bool = False
+    """Whether it takes no part in the order of what stands around it: it is put at the end."""
     items: list[Box] = field(default_factory=list)
     flows: dict[tuple[Box, Box], Flow] = field(default_factory=dict)
     x: float = 0.0
@@ -118,6 +120,8 @@ def _layers(box: Box) -> list[list[Box]]:
     level: dict[Box, int] = {}
     for item in sorted(box.items, key=lambda item: item.rank):
         level[item] = max((level[before] + 1 for before in waits[item]), default=0)
+    behind = 1 + max((level[item] for item in box.items if not item.aside), default=-1)
+    level |= {item: behind for item in box.items if item.aside}
     layers: list[list[Box]] = [[] for _ in range(max(level.values()) + 1)]
     for item in box.items:
         layers[level[item]].append(item)

@@ -17,6 +17,9 @@ from kubexm.plan.validation import topological_order
 Describe = Callable[[StepSpec], str]
 """What a step is about, in one line."""
 
+UNDO = "@compensate"
+"""The scope of what undoes the one around it."""
+UNDO_NOTE = "in place of the undo of each step"
 REDUCIBLE = 5_000
 """Up to so many vertices implied edges are looked for; no picture of more can be read anyway."""
 
@@ -148,6 +151,11 @@ def hosts(node: ExecutionNode) -> str:
     some = node.hosts
     text = " ".join(some) if len(some) <= 3 else f"{some[0]} … {some[-1]} ({len(some)})"
     return f"one of {text}" if node.one_of else text
+
+
+def heading(scope: Scope) -> str:
+    """The name of a scope, and what that means if it is no user's word."""
+    return f"{scope.name}: {UNDO_NOTE}" if scope.name == UNDO else scope.name
 
 
 def title(node: ExecutionNode) -> str:

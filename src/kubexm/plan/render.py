@@ -11,16 +11,19 @@ from kubexm.plan import codec
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.node import ExecutionNode
 from kubexm.plan.outline import (
+    UNDO,
     Describe,
     Edges,
     Scope,
     edges,
+    heading,
     hosts,
     kind_and_params,
     one_line,
     summary,
     title,
     tree,
+    whole,
 )
 
 
@@ -30,15 +33,19 @@ def as_json(graph: ExecutionGraph) -> str:
 
 
 def as_dot(graph: ExecutionGraph, describe: Describe = kind_and_params) -> str:
-    """For Graphviz: scopes are clusters, barriers solid, same-host edges dashed, joins points."""
+    """For Graphviz: scopes are clusters, barriers solid, same-host edges dashed, joins points.
+
+    What undoes a scope is a dashed cluster in it.
+    """
+    nodes, joins = whole(graph)
     lines = [
         f"digraph {_dot(graph.name)} {{",
         '  graph [compound=true, fontname="sans-serif", newrank=true, rankdir=TB]',
         '  node [fontname="sans-serif", fontsize=10, shape=box, style=rounded]',
         '  edge [arrowsize=0.7, color="#555555"]',
-        *_dot_scope(tree(graph.nodes), "  ", describe, count(1)),
-        *(f'  {_dot(id)} [shape=point, xlabel=""]' for id in graph.joins),
-        *_dot_edges(edges(graph.nodes, graph.joins)),
+        *_dot_scope(tree(nodes), "  ", describe, count(1)),
+        *(f'  {_dot(id)} [shape=point, xlabel=""]' for id in joins),
+        *_dot_edges(edges(nodes, joins)),
         "}",
     ]
     return "\n".join(lines) + "\n"
@@ -50,7 +57,9 @@ def _dot_scope(
     for item in scope.items:
         if isinstance(item, Scope):
             yield f"{indent}subgraph cluster_{next(numbers)} {{"
-            yield f'{indent}  graph [color="#bbbbbb", label={_dot(item.name)}, labeljust=l]'
+            style = ", style=dashed" if item.name == UNDO else ""
+            label = _dot(heading(item))
+            yield f'{indent}  graph [color="#bbbbbb", label={label}, labeljust=l{style}]'
             yield from _dot_scope(item, f"{indent}  ", describe, numbers)
             yield f"{indent}}}"
         else:
@@ -72,16 +81,20 @@ def _dot(text: str) -> str:
 
 
 def as_mermaid(graph: ExecutionGraph, describe: Describe = kind_and_params) -> str:
-    """For Mermaid: a subgraph per scope, barriers solid, same-host edges dotted."""
-    names = {id: f"n{number}" for number, id in enumerate(graph.nodes)}
-    names |= {id: f"j{number}" for number, id in enumerate(graph.joins)}
+    """For Mermaid: a subgraph per scope, barriers solid, same-host edges dotted.
+
+    What undoes a scope is a dashed subgraph in it.
+    """
+    nodes, joins = whole(graph)
+    names = {id: f"n{number}" for number, id in enumerate(nodes)}
+    names |= {id: f"j{number}" for number, id in enumerate(joins)}
     lines = [
         "flowchart TB",
-        *_mermaid_scope(tree(graph.nodes), "  ", describe, names, count(1)),
-        *(f"  {names[id]}(( ))" for id in graph.joins),
+        *_mermaid_scope(tree(nodes), "  ", describe, names, count(1)),
+        *(f"  {names[id]}(( ))" for id in joins),
         *(
             f"  {names[edge.before]} {'-->' if edge.barrier else '-.->'} {names[id]}"
-            for id, some in edges(graph.nodes, graph.joins).items()
+            for id, some in edges(nodes, joins).items()
             for edge in some
         ),
     ]
@@ -97,9 +110,12 @@ def _mermaid_scope(
 ) -> Iterator[str]:
     for item in scope.items:
         if isinstance(item, Scope):
-            yield f'{indent}subgraph s{next(numbers)}["{_mermaid(item.name)}"]'
+            name = f"s{next(numbers)}"
+            yield f'{indent}subgraph {name}["{_mermaid(heading(item))}"]'
             yield from _mermaid_scope(item, f"{indent}  ", describe, names, numbers)
             yield f"{indent}end"
+            if item.name == UNDO:
+                yield f"{indent}style {name} stroke-dasharray: 5 5"
         else:
             label = "<br/>".join(map(_mermaid, _label(item, describe)))
             yield f'{indent}{names[item.id]}["{label}"]'

@@ -2,54 +2,24 @@
 
 from __future__ import annotations
 
-import math
 import re
-import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Literal
 from xml.sax.saxutils import escape
 
 from kubexm.plan.graph import ExecutionGraph
-from kubexm.plan.layout import LINE_GAP, LONGEST_ROW, Box, Flow, Line, Point, arrange
-from kubexm.plan.node import ExecutionNode
-from kubexm.plan.outline import (
-    Describe,
-    Edge,
-    Scope,
-    edges,
-    hosts,
-    kind_and_params,
-    one_line,
-    sources,
-    summary,
-    title,
-    tree,
-)
+from kubexm.plan.layout import LINE_GAP, Box, Flow, Line, Point, arrange
+from kubexm.plan.outline import UNDO_NOTE, Describe, kind_and_params, one_line
+from kubexm.plan.picture import Face, Style, picture, text_width
 
-MOST_BOXES = 120
-"""With more to show, tasks are folded into one box each, then modules."""
-NARROWEST, WIDEST = 96.0, 236.0
 MARGIN, LEGEND_HEIGHT = 16.0, 34.0
-
-Style = Literal["scope", "node", "hook", "folded"]
 COLOURS: Mapping[Style, tuple[str, str]] = {
     "scope": ("#f6f8fa", "#d0d7de"),
     "node": ("#ffffff", "#8c959f"),
     "hook": ("#fff8c5", "#d4a72c"),
     "folded": ("#ddf4ff", "#54aeff"),
 }
-
-
-@dataclass(frozen=True)
-class Face:
-    """What is written in a box."""
-
-    style: Style
-    title: str
-    lines: tuple[str, ...] = ()
-    tooltip: str = ""
 
 
 def as_svg(graph: ExecutionGraph, describe: Describe = kind_and_params) -> str:
@@ -59,164 +29,10 @@ def as_svg(graph: ExecutionGraph, describe: Describe = kind_and_params) -> str:
     return _document(graph.name, root, faces)
 
 
-def picture(
-    graph: ExecutionGraph, describe: Describe = kind_and_params
-) -> tuple[Box, Mapping[Box, Face]]:
-    """The outermost box, with all the others in it, and what is written in each."""
-    drawn = _Picture(graph, describe)
-    return drawn.root, drawn.faces
-
-
-class _Picture:
-    """The boxes of a graph, and the flows between them."""
-
-    def __init__(self, graph: ExecutionGraph, describe: Describe) -> None:
-        self.faces: dict[Box, Face] = {}
-        self._describe = describe
-        self._depth = _depth(graph.nodes)
-        self._box_of: dict[str, Box] = {}
-        self._parent: dict[Box, Box] = {}
-        all_edges = edges(graph.nodes, graph.joins)
-        self._rank = {id: number for number, id in enumerate(all_edges)}
-        root = tree(graph.nodes)
-        single = root.items[0] if len(root.items) == 1 else None
-        root.name = graph.name
-        self.root = self._scope_box(single if isinstance(single, Scope) else root)
-        self._connect(sources(all_edges, graph.joins))
-        for box in list(self.root.everything()):
-            self._bundle(box)
-
-    def _scope_box(self, scope: Scope) -> Box:
-        items = [
-            self._node_box(item)
-            if isinstance(item, ExecutionNode)
-            else self._scope_or_folded_box(item)
-            for item in scope.items
-        ]
-        widest = max((box.width for box in items if not box.items), default=0.0)
-        for box in items:
-            if not box.items:
-                box.width = widest
-        rank = min((box.rank for box in items), default=0)
-        whole = Box(math.ceil(text_width(scope.name, 12)) + 32.0, rank=rank, items=items)
-        self.faces[whole] = Face("scope", scope.name, tooltip=scope.path)
-        self._parent |= dict.fromkeys(items, whole)
-        return whole
-
-    def _scope_or_folded_box(self, scope: Scope) -> Box:
-        if scope.path.count("/") + 1 < self._depth:
-            return self._scope_box(scope)
-        nodes = list(scope.nodes())
-        units = sum(1 if node.one_of else len(node.hosts) for node in nodes)
-        text = f"{_number(len(nodes), 'step')}, {_number(units, 'unit')}"
-        inside = ", ".join(node.id.removeprefix(f"{scope.path}/") for node in nodes)
-        face = Face("folded", scope.name, (text,), f"{scope.path}: {one_line(inside, 400)}")
-        return self._leaf_box(face, [node.id for node in nodes])
-
-    def _node_box(self, node: ExecutionNode) -> Box:
-        style: Style = "node" if node.hook is None else "hook"
-        text = summary(node, self._describe)
-        lines = (*filter(None, [text]), hosts(node))
-        tooltip = f"{node.id}: {text} [{' '.join(node.hosts[:50])}]"
-        return self._leaf_box(Face(style, title(node), lines, tooltip), [node.id])
-
-    def _leaf_box(self, face: Face, nodes: list[str]) -> Box:
-        wanted = max(text_width(face.title, 12.5), *(text_width(line, 10.5) for line in face.lines))
-        width = min(max(math.ceil(wanted) + 20.0, NARROWEST), WIDEST)
-        height = 26.0 + 15.0 * len(face.lines)
-        box = Box(width, height, min(map(self._rank.__getitem__, nodes)))
-        self.faces[box] = face
-        self._box_of |= dict.fromkeys(nodes, box)
-        return box
-
-    def _connect(self, waits: Mapping[str, frozenset[Edge]]) -> None:
-        seen: set[tuple[int, Box]] = set()
-        for node, some in waits.items():
-            after = self._box_of[node]
-            # Nodes that wait for the same join share one set; folded together they share a box.
-            if (id(some), after) in seen:
-                continue
-            seen.add((id(some), after))
-            for edge in sorted(some):
-                self._flow(self._box_of[edge.before], after, edge.barrier)
-
-    def _flow(self, source: Box, target: Box, barrier: bool) -> None:
-        if source is target:
-            return
-        before, after, around = self._siblings(source, target)
-        flow = around.flows.setdefault((before, after), Flow(before, after))
-        flow.barrier |= barrier
-        flow.sources.add(source)
-        flow.targets.add(target)
-
-    def _bundle(self, box: Box) -> None:
-        """Many nodes with the same neighbours become one box, with one arrow for all of them."""
-        alike: dict[tuple[frozenset[tuple[Box, bool]], ...], list[Box]] = {}
-        before: dict[Box, set[tuple[Box, bool]]] = {}
-        after: dict[Box, set[tuple[Box, bool]]] = {}
-        for flow in box.flows.values():
-            before.setdefault(flow.after, set()).add((flow.before, flow.barrier))
-            after.setdefault(flow.before, set()).add((flow.after, flow.barrier))
-        for item in box.items:
-            if not item.items:
-                neighbours = (before.get(item, ()), after.get(item, ()))
-                alike.setdefault(tuple(map(frozenset, neighbours)), []).append(item)
-        for items in alike.values():
-            if LONGEST_ROW < len(items) < len(box.items):
-                self._replace(box, items)
-
-    def _replace(self, box: Box, items: list[Box]) -> None:
-        whole = Box(rank=min(item.rank for item in items), items=items)
-        self.faces[whole] = Face("scope", f"{len(items)} side by side")
-        inside = set(items)
-        box.items = [whole, *(item for item in box.items if item not in inside)]
-        flows, box.flows = box.flows, {}
-        for flow in flows.values():
-            first = whole if flow.before in inside else flow.before
-            second = whole if flow.after in inside else flow.after
-            merged = box.flows.setdefault((first, second), Flow(first, second))
-            merged.barrier |= flow.barrier
-            merged.sources |= flow.sources
-            merged.targets |= flow.targets
-
-    def _siblings(self, source: Box, target: Box) -> tuple[Box, Box, Box]:
-        """The boxes around both that lie beside each other, and the one around these."""
-        left, right = self._lineage(source), self._lineage(target)
-        depth = 0
-        while left[depth] is right[depth]:
-            depth += 1
-        return left[depth], right[depth], left[depth - 1]
-
-    def _lineage(self, box: Box) -> list[Box]:
-        line = [box]
-        while (parent := self._parent.get(line[-1])) is not None:
-            line.append(parent)
-        return line[::-1]
-
-
-def _depth(nodes: Iterable[str]) -> int:
-    """How many segments of a path are shown: as many as give boxes that can still be read."""
-    paths = [node.split("/") for node in nodes]
-    deepest = max(map(len, paths), default=1)
-    for depth in range(deepest, 2, -1):
-        shown = {path for segments in paths for path in accumulate(segments[:depth], _joined)}
-        if len(shown) <= MOST_BOXES:
-            return depth
-    return 2
-
-
-def _joined(first: str, second: str) -> str:
-    return f"{first}/{second}"
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
 def _document(name: str, root: Box, faces: Mapping[Box, Face]) -> str:
-    width = max(root.width, 420.0) + 2 * MARGIN
-    height = root.height + LEGEND_HEIGHT + 2 * MARGIN
     boxes = list(root.everything())
+    width = max(root.width, 620.0 if any(box.aside for box in boxes) else 420.0) + 2 * MARGIN
+    height = root.height + LEGEND_HEIGHT + 2 * MARGIN
     size = f'width="{_n(width)}" height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}"'
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">',
@@ -229,7 +45,7 @@ def _document(name: str, root: Box, faces: Mapping[Box, Face]) -> str:
         *_arrows(root),
         *(line for box in boxes if not box.items for line in _drawn_box(box, faces[box])),
         "</g>",
-        *_legend(height - MARGIN),
+        *_legend(height - MARGIN, undo=any(box.aside for box in boxes)),
         "</svg>",
     ]
     return "\n".join(lines) + "\n"
@@ -244,6 +60,7 @@ text { font-family: system-ui, "Segoe UI", "DejaVu Sans", "Noto Sans CJK SC", sa
 .hosts { font-size: 10px; fill: #0969da; }
 .arrow { fill: none; stroke: #57606a; stroke-width: 1.3; stroke-linejoin: round; }
 .lane { stroke-dasharray: 4 3; }
+.undo { fill: #ffffff; stroke: #cf222e; stroke-dasharray: 6 4; }
 """
 _ARROW_HEAD = (
     '<marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
@@ -252,20 +69,26 @@ _ARROW_HEAD = (
 
 
 def _drawn_box(box: Box, face: Face) -> Iterator[str]:
-    fill, stroke = COLOURS[face.style]
     yield f"<g><title>{_text(face.tooltip)}</title>"
     yield (
         f'<rect x="{_n(box.x)}" y="{_n(box.y)}" width="{_n(box.width)}" height="{_n(box.height)}" '
-        f'rx="6" fill="{fill}" stroke="{stroke}"/>'
+        f'rx="6" {_paint(face.style)}/>'
     )
-    kind = "scope" if face.style == "scope" else "title"
+    kind = "scope" if box.items else "title"
     yield _written(box.x + 10, box.y + 18, kind, face.title, 12.5, box.width - 20)
     for number, line in enumerate(face.lines):
         last = number == len(face.lines) - 1
         y = box.y + 33 + 15 * number
-        kind = "hosts" if last and face.style != "folded" else "line"
+        kind = "hosts" if last and face.style in ("node", "hook") else "line"
         yield _written(box.x + 10, y, kind, line, 10.5, box.width - 20)
     yield "</g>"
+
+
+def _paint(style: Style) -> str:
+    if style == "undo":
+        return 'class="undo"'
+    fill, stroke = COLOURS[style]
+    return f'fill="{fill}" stroke="{stroke}"'
 
 
 def _written(x: float, y: float, kind: str, text: str, size: float, room: float) -> str:
@@ -312,7 +135,9 @@ def _single(boxes: set[Box], otherwise: Box) -> Box:
 
 
 def _leaves(box: Box) -> set[Box]:
-    return {inner for inner in box.everything() if not inner.items}
+    """The nodes in a box that something may wait for."""
+    inside = (item for item in box.items if not item.aside)
+    return {leaf for item in inside for leaf in _leaves(item)} if box.items else {box}
 
 
 def _inner(box: Box, side: Literal["sources", "targets"]) -> set[Box]:
@@ -350,7 +175,7 @@ def _detour(first: Line, second: Line, start: Point, end: Point, vertical: bool)
     return "".join(f" L{_at(corner)}" for corner in (*corners, end))
 
 
-def _legend(y: float) -> Iterator[str]:
+def _legend(y: float, *, undo: bool) -> Iterator[str]:
     for x, lane, text in (
         (MARGIN, "", "after it on all hosts"),
         (MARGIN + 190, " lane", "after it on the same host"),
@@ -359,7 +184,16 @@ def _legend(y: float) -> Iterator[str]:
             f'<path class="arrow{lane}" d="M{_at((x, y - 4))} L{_at((x + 34, y - 4))}" '
             'marker-end="url(#head)"/>'
         )
-        yield f'<text class="line" x="{_n(x + 42)}" y="{_n(y)}">{text}</text>'
+        yield _explained(x, y, text)
+    if undo:
+        x = MARGIN + 400
+        corner = f'x="{_n(x)}" y="{_n(y - 11)}" width="34" height="14" rx="4"'
+        yield f'<rect class="undo" {corner}/>'
+        yield _explained(x, y, UNDO_NOTE)
+
+
+def _explained(x: float, y: float, text: str) -> str:
+    return f'<text class="line" x="{_n(x + 42)}" y="{_n(y)}">{text}</text>'
 
 
 def _at(point: Point) -> str:
@@ -376,18 +210,6 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 def _text(text: str) -> str:
     return escape(_NOT_XML.sub("·", text))
-
-
-def text_width(text: str, size: float) -> float:
-    """About how wide a text is; there is no font to ask."""
-    return sum(map(_letter, text)) * size / 100
-
-
-def _letter(letter: str) -> int:
-    """In hundredths of the size: whole numbers add up to the same on every Python."""
-    if unicodedata.east_asian_width(letter) in "WF":
-        return 100
-    return 32 if letter in "iljtf.,:;|!'()[]/ " else 58
 
 
 def _fitted(text: str, size: float, room: float) -> str:

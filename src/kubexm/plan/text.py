@@ -12,6 +12,8 @@ from itertools import accumulate
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.node import ExecutionNode
 from kubexm.plan.outline import (
+    UNDO,
+    UNDO_NOTE,
     Describe,
     Edge,
     Scope,
@@ -33,7 +35,6 @@ LEGEND = (
     f"{SAME_HOST} after it on the same host · {BARRIER} after it on all hosts · "
     f"{BESIDE} beside it; without a mark: after the line above"
 )
-UNDO = "@compensate"
 WIDEST_NAME = 32
 MOST_NAMES = 3
 
@@ -103,7 +104,7 @@ class _Order:
     def _mark(self, scope: Scope, said: list[Waits], number: int) -> str:
         item, waits = scope.items[number], said[number]
         if isinstance(item, Scope) and item.name == UNDO:
-            return "in place of the undo of each step"
+            return UNDO_NOTE
         if isinstance(item, Scope) and not self._together(item):
             return f"in part {self._named(waits, item)}"
         if number and waits == self._usual(scope.items[number - 1], item):
