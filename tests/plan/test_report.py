@@ -17,6 +17,7 @@ from kubexm.plan import (
     ExecutionFragment,
     ExecutionGraph,
     GraphExecutionResult,
+    HookFragment,
     HostResult,
     NodeResult,
     StepSpec,
@@ -183,6 +184,33 @@ def test_what_was_done_again_later_did_not_hold_back_what_was_kept() -> None:
     ]
     assert sum(unit.duration + unit.waited for unit in found.critical_path) <= found.duration
     assert all(unit.waited <= 4 for unit in found.slowest)
+
+
+def test_a_failed_unit_is_part_of_the_path_where_its_hook_waited_for_the_rollback() -> None:
+    undrain = HookFragment("always", step("undrain"))
+    page = HookFragment("on-failure", step("page", "n1"), barrier=True)
+    batch = scope("batch", per_host(step("swap"), step("healthy")), hooks=[undrain])
+    unlock = HookFragment("always", step("unlock", "n1"), barrier=True)
+    graph = graph_of(scope("p", chain(batch, step("next")), hooks=[page, unlock]))
+    spans = {
+        ("p/batch/swap", "n1"): (0, 1),
+        ("p/batch/swap", "n2"): (0, 1),
+        ("p/batch/healthy", "n1"): (1, 2),
+        ("p/batch/@always-1/undrain", "n1"): (2, 3),
+        ("p/batch/healthy", "n2"): (1, 6),  # it failed
+        ("p/@on-failure-1/page", "n1"): (6, 9),
+        ("p/batch/@always-1/undrain", "n2"): (10, 11),
+        ("p/@always-1/unlock", "n1"): (11, 12),
+    }
+
+    found = report(graph, result_of(graph, spans))
+
+    assert [(unit.node, unit.host, unit.waited) for unit in found.critical_path] == [
+        ("p/batch/swap", "n2", 0),
+        ("p/batch/healthy", "n2", 0),
+        ("p/@on-failure-1/page", "n1", 0),
+        ("p/@always-1/unlock", "n1", 2),
+    ]
 
 
 def test_a_run_that_has_not_ended_says_how_far_it_is() -> None:

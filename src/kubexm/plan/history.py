@@ -76,7 +76,10 @@ class History:
         return self._last_before(unit)
 
     def _last_before(self, unit: Unit) -> Last:
-        """The same for a unit that an earlier life did: what was done again since is a hole."""
+        """The same where what it waited for was done again since, or later than all else.
+
+        An earlier life did the unit, or a hook waited for a rollback: at that time it was a hole.
+        """
         id, host = unit
         moment = self._spans[unit].end
         found: list[Last] = []
@@ -86,13 +89,21 @@ class History:
             place = places.pop()
             ended = self._ends_at(place)
             at = bisect_right(ended, moment, key=attrgetter("end"))
-            if at:
-                found.append(ended[at - 1])
-            else:
-                further = [p for p in self._dependencies(*place) if p not in seen]
-                seen.update(further)
-                places += further
+            found += ended[max(0, at - 1) : at]
+            further = [p for p in self._through(place, ended=bool(at)) if p not in seen]
+            seen.update(further)
+            places += further
         return latest(found)
+
+    def _through(
+        self, place: tuple[str, str | None], *, ended: bool
+    ) -> Iterable[tuple[str, str | None]]:
+        """What counts for a node beside its own end: it may have ended on some hosts only."""
+        id, host = place
+        if not ended:
+            return self._dependencies(id, host)
+        lanes = self._graph.nodes[id].after_same_host if id in self._graph.nodes else ()
+        return [(before, None) for before in lanes] if host is None else []
 
     def _dependencies(self, id: str, host: str | None) -> Iterator[tuple[str, str | None]]:
         if (vertex := self._graph.nodes.get(id) or self._graph.joins.get(id)) is not None:
