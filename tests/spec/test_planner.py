@@ -572,3 +572,139 @@ def test_a_graph_survives_its_document_and_planning_again_makes_the_same() -> No
     graph = planned(text).graph
 
     assert codec.decode(codec.encode(graph)) == graph == planned(text).graph
+
+
+def hint_of(text: str) -> str:
+    with pytest.raises(InvalidPipeline) as caught:
+        planned(text)
+    (problem,) = caught.value.problems
+    return problem.hint
+
+
+USED = 'command: {argv: [join], stdin: "${values.k}"}'
+MADE = "mint: {key: k, argv: [make]}"
+
+
+def a_value_used_first(**link: str) -> str:
+    """Two modules of two tasks; the first step of all needs what the last one makes."""
+    around = {level: f"link: {kind}" for level, kind in link.items()}
+    return pipeline(f"""
+{HOSTS}
+{around.get("modules", "")}
+modules:
+  - name: m
+    runOnRoles: [web]
+    {around.get("tasks", "")}
+    tasks:
+      - {{name: t, runOnRoles: [db], steps: [{{name: a, {USED}}}]}}
+      - name: u
+        runOnRoles: [db]
+        {around.get("steps", "")}
+        steps: [{{name: b, noop: }}, {{name: c, runOnRoles: [db], {MADE}}}]
+""")
+
+
+class TestAValueThatIsUsedBeforeItIsProvided:
+    def test_the_task_that_leaves_it_is_to_be_moved_if_the_file_gives_the_order(self) -> None:
+        assert hint_of(a_value_used_first()) == "move task `u` before task `t`"
+
+    def test_where_nothing_is_linked_an_edge_is_to_be_written(self) -> None:
+        said = "say `after: [{name: u, scope: all}]` in task `t`"
+
+        assert hint_of(a_value_used_first(tasks="parallel")) == said
+
+    def test_a_file_without_all_its_names_gets_a_hint_all_the_same(self) -> None:
+        nameless = a_value_used_first().replace("{name: t, runOnRoles", "{runOnRoles")
+
+        with pytest.raises(InvalidPipeline) as caught:
+            planned(nameless)
+
+        assert "move task `u` before task `tasks[0]`" in [one.hint for one in caught.value.problems]
+
+    def test_a_module_is_to_be_moved_where_they_part_in_the_modules(self) -> None:
+        text = pipeline(f"""
+{HOSTS}
+modules:
+  - {{name: m, tasks: [{{name: t, runOnRoles: [web], steps: [{{name: a, {USED}}}]}}]}}
+  - {{name: n, tasks: [{{name: t, runOnRoles: [db], steps: [{{name: a, {MADE}}}]}}]}}
+""")
+
+        assert hint_of(text) == "move module `n` before module `m`"
+
+    def test_steps_on_the_same_host_are_to_be_moved(self) -> None:
+        text = with_steps(
+            f"- {{name: a, runOnRoles: [db], {USED}}}\n- {{name: b, runOnRoles: [db], {MADE}}}"
+        )
+
+        assert hint_of(text) == "move step `b` before step `a`"
+
+    def test_steps_on_different_hosts_need_a_barrier_as_well(self) -> None:
+        later = with_steps(
+            f"- {{name: a, runOnRoles: [web], {USED}}}\n- {{name: b, runOnRoles: [db], {MADE}}}"
+        )
+        edge = "`after: [{name: b, scope: all}]`"
+
+        assert hint_of(later) == f"move step `b` before step `a`, and say {edge} in the latter"
+
+    def test_to_follow_these_hints_one_after_the_other_leads_to_a_plan(self) -> None:
+        moved = f"- {{name: b, runOnRoles: [db], {MADE}}}\n- {{name: a, runOnRoles: [web], {USED}}}"
+        said = "say `after: [{name: b, scope: all}]` in step `a`"
+
+        assert hint_of(with_steps(moved)) == said
+        after = moved.replace("name: a,", "name: a, after: [{name: b, scope: all}],")
+        assert planned(with_steps(after)).graph.nodes["p/m/t/a"].after == ("p/m/t/b",)
+
+    def test_a_hook_that_leaves_it_for_all_hosts_is_to_be_a_barrier(self) -> None:
+        text = pipeline(f"""
+{HOSTS}
+hooks: {{pre: [{{name: h, runOnRoles: [db], {MADE}}}]}}
+modules:
+  - {{name: m, tasks: [{{name: t, steps: [{{name: a, {USED}}}]}}]}}
+""")
+
+        assert hint_of(text) == "say `barrier: true` in the hook `h`"
+        planned(text.replace("name: h,", "name: h, barrier: true,"))
+
+    def test_what_comes_too_late_for_a_hook_is_to_be_put_before_it(self) -> None:
+        text = pipeline(f"""
+{HOSTS}
+hooks: {{pre: [{{name: h, runOnRoles: [web], {USED}}}]}}
+modules:
+  - {{name: m, tasks: [{{name: t, runOnRoles: [db], steps: [{{name: a, {MADE}}}]}}]}}
+""")
+
+        assert hint_of(text) == "put a `value` or `mint` step with this `key` before this one"
+
+
+class TestARingOfSiblings:
+    def problem(self, steps: str, link: str = "per-host") -> tuple[str, str]:
+        text = with_steps(steps).replace("- name: t\n", f"- name: t\n          link: {link}\n")
+        with pytest.raises(InvalidPipeline) as caught:
+            planned(text)
+        (problem,) = caught.value.problems
+        return problem.message.partition("each other: ")[2], problem.hint
+
+    def test_an_edge_against_the_order_of_the_file_says_so(self) -> None:
+        found = self.problem(
+            "- {name: a, after: [c], noop: }\n- {name: b, noop: }\n- {name: c, noop: }"
+        )
+
+        assert found == (
+            "a → b → c → a; `a` comes before `c` in the file",
+            "move `c` before `a`, or say `link: parallel` around them",
+        )
+
+    def test_an_edge_that_only_repeats_the_order_of_the_file_is_not_to_blame(self) -> None:
+        _, hint = self.problem(
+            "- {name: a, after: [c], noop: }\n- {name: b, after: [a], noop: }\n- {name: c, noop: }"
+        )
+
+        assert hint.startswith("move `c` before `a`")
+
+    def test_a_ring_that_is_written_as_a_whole_wants_one_edge_less(self) -> None:
+        found = self.problem(
+            "- {name: a, after: [b], noop: }\n- {name: b, after: [a], noop: }", link="parallel"
+        )
+
+        assert found[1] == "remove one of the edges"
+        assert "in the file" not in found[0]

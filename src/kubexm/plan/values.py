@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
@@ -19,6 +20,15 @@ Nodes = Mapping[str, ExecutionNode]
 Joins = Mapping[str, Join]
 _Leaving = Mapping[str, Sequence[ExecutionNode]]
 """The nodes that leave a value, by its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotAwaited(Problem):
+    """A value that a node needs is left by another one, for which it does not wait."""
+
+    provider: str = ""
+    same_host: bool = False
+    """Whether the other one runs wherever the value is missed."""
 
 
 def problems(
@@ -220,7 +230,7 @@ def _missing(
     if not others:
         yield _unprovided(node, need, some)
     elif _is_of_the_run(others, need) or not any(one.id in known.before for one in others):
-        yield _not_awaited(node, need, some, others[0].id)
+        yield _not_awaited(node, need, some, others[0], hosts)
     elif node.one_of or any(one.one_of for one in others):
         yield _of_no_known_host(node, need, others[0].id)
     else:
@@ -241,12 +251,16 @@ def _unprovided(node: ExecutionNode, need: str, some: str) -> Problem:
     )
 
 
-def _not_awaited(node: ExecutionNode, need: str, some: str, id: str) -> Problem:
-    there = "there " if some else ""
-    return Problem(
-        f"needs the value `{need}`{some}, and does not wait {there}for `{id}`, which provides it",
+def _not_awaited(
+    node: ExecutionNode, need: str, some: str, other: ExecutionNode, hosts: Iterable[str]
+) -> Problem:
+    there = f"there for `{other.id}`" if some else f"for `{other.id}`"
+    return NotAwaited(
+        f"needs the value `{need}`{some}, and does not wait {there}, which provides it",
         where=node.id,
         hint="depend on it with a barrier",
+        provider=other.id,
+        same_host=not (node.one_of or other.one_of) and {*other.hosts}.issuperset(hosts),
     )
 
 
@@ -266,7 +280,7 @@ def _of_each_host(
     known: _Known,
     leaving: Sequence[ExecutionNode],
 ) -> Iterator[Problem]:
-    there = {host: one.id for one in leaving for host in one.hosts}
+    there = {host: one for one in leaving for host in one.hosts}
     if lacking := [host for host in hosts if host not in there]:
         others = f"`{leaving[0].id}` does on {_listed(leaving[0].hosts)}"
         yield Problem(
@@ -274,10 +288,10 @@ def _of_each_host(
             where=node.id,
             hint="provide it on these hosts too, or run this on the others alone",
         )
-    behind = dict.fromkeys(there[host] for host in hosts if host in there)
-    for id in behind:
+    behind = {there[host].id: there[host] for host in hosts if host in there}
+    for id, one in behind.items():
         if id not in known.before:
-            yield _not_awaited(node, need, "", id)
+            yield _not_awaited(node, need, "", one, one.hosts)
         else:
             yield _behind_a_barrier(node, need, id)
 

@@ -153,12 +153,15 @@ def _siblings(entries: list[Any]) -> Iterator[Finding]:
         yield from (finding.under(number, "after") for finding in _after(entry, known))
 
 
+_NOTHING_BESIDE = "leave it out, or name one in the same list; tasks and modules have `after`, too"
+
+
 def _after(entry: Any, known: set[str]) -> Iterator[Finding]:
     listed = _mapping(entry).get("after")
     for number, other in enumerate(listed if isinstance(listed, list) else ()):
         name = other.get("name") if isinstance(other, Mapping) else other
         if isinstance(name, str) and name not in known:
-            hint = did_you_mean(name, known) or "leave it out: there is nothing to wait for"
+            hint = did_you_mean(name, known) or _NOTHING_BESIDE
             yield Finding((number,), f"nothing beside it is called `{name}`", hint)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 
 import msgspec
 
@@ -53,16 +54,26 @@ def cycles(siblings: Sequence[Sibling], link: Link) -> Iterator[Finding]:
     try:
         sorter.prepare()
     except CycleError as error:
-        # Each in the ring is waited for by the next one.
-        ring: list[str] = error.args[1]
-        waits = set(zip(ring[1:], ring, strict=False))
-        path = " → ".join(ring)
-        for number, sibling in enumerate(siblings):
-            for index, other in enumerate(sibling.after):
-                if (sibling.name, other.name) in waits:
-                    message = f"these wait for each other: {path}"
-                    yield Finding((number, "after", index), message, "remove one of the edges")
-                    return
+        yield _ring(error.args[1], siblings, link)
+
+
+def _ring(ring: Sequence[str], siblings: Sequence[Sibling], link: Link) -> Finding:
+    """A ring, each in it waited for by the next, at one of its edges that are written."""
+    waits = [(after, before) for before, after in pairwise(ring)]
+    place = {sibling.name: number for number, sibling in enumerate(siblings)}
+    free = link == "parallel"
+    path, first, second = next(
+        ((number, "after", index), sibling.name, other.name)
+        for number, sibling in enumerate(siblings)
+        for index, other in enumerate(sibling.after)
+        # Where the file gives the order, only what goes against it can be wrong.
+        if (sibling.name, other.name) in waits and (free or place[other.name] > number)
+    )
+    message = f"these wait for each other: {' → '.join(ring)}"
+    if free:
+        return Finding(path, message, "remove one of the edges")
+    hint = f"move `{second}` before `{first}`, or say `link: parallel` around them"
+    return Finding(path, f"{message}; `{first}` comes before `{second}` in the file", hint)
 
 
 def with_values(whole: ExecutionFragment) -> ExecutionFragment:
