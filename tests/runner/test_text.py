@@ -105,3 +105,17 @@ def test_a_diff_shows_what_is_text_and_only_mentions_what_is_not() -> None:
     assert text.diff("/f", b"\0", b"b\n") == "binary content of /f differs\n"
     assert text.diff("/f", b"\xff\n", None).endswith("-\ufffd\n")
     assert text.diff("/f", b"", b"x\n" * 3000) == "/f: 0 lines become 3000 lines\n"
+
+
+def test_additions_show_no_line_that_is_there() -> None:
+    old, new = b"a\nsecret\nb\nc\n", b"a\nb\nC\nd\n"
+
+    shown = text.additions("/f", old, new)
+
+    assert [line for line in shown.splitlines() if line[0] not in "+-"] == [
+        "@@ -2 +1,0 @@",
+        "@@ -4 +3,2 @@",
+    ]
+    assert "secret" not in shown
+    assert shown.endswith("-(1 line, not shown: the file is private)\n+C\n+d\n")
+    assert text.additions("/f", b"\0", b"b\n") == "binary content of /f differs\n"

@@ -26,6 +26,41 @@ def test_shows_what_would_change_as_a_unified_diff(place: Place) -> None:
     )
 
 
+def test_shows_nothing_of_a_file_that_is_not_for_everyone(place: Place) -> None:
+    path = place.write("f", b"token=hunter22\nlevel=info\n", mode=0o640)
+
+    for step in (
+        FilePresent(path, content="level=debug\n"),
+        Rendered(path, text="level={{ it }}\n", data={"it": "debug"}),
+    ):
+        verdict = place.verdict(step)
+
+        assert verdict.reason == "content differs (not shown: the file is private)"
+        assert verdict.diff == ""
+
+
+def test_an_edit_of_a_file_that_is_not_for_everyone_shows_only_what_it_adds(place: Place) -> None:
+    path = place.write("f", b"token=hunter22\nlevel=info\nlast\n", mode=0o600)
+
+    line = place.verdict(LineInFile(path, "level=debug", match="^level="))
+    block = place.verdict(ManagedBlock(path, "x=1\n", marker="m"))
+    gone = place.verdict(LineInFile(path, "token", match="^token=", absent=True))
+
+    head = f"--- {path}\n+++ {path}\n"
+    covered = "-(1 line, not shown: the file is private)\n"
+    assert line.diff == f"{head}@@ -2 +2 @@\n{covered}+level=debug\n"
+    assert block.diff == f"{head}@@ -3,0 +4,3 @@\n+# BEGIN kubexm: m\n+x=1\n+# END kubexm: m\n"
+    assert gone.diff == f"{head}@@ -1 +0,0 @@\n{covered}"
+
+
+def test_an_edit_of_a_file_for_everyone_shows_what_is_around_it(place: Place) -> None:
+    path = place.write("f", b"first\nlevel=info\n")
+
+    verdict = place.verdict(LineInFile(path, "level=debug", match="^level="))
+
+    assert verdict.diff.endswith("@@ -1,2 +1,2 @@\n first\n-level=info\n+level=debug\n")
+
+
 def test_shows_a_new_file_against_nothing(place: Place) -> None:
     verdict = place.verdict(FilePresent(f"{place.root}/f", content="new\n"))
 

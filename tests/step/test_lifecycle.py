@@ -50,7 +50,10 @@ CASES = {
         lambda root: FilePresent(f"{root}/f", content="new\n", mode="0600"), "+", "does not exist"
     ),
     "file with other content": Case(
-        lambda root: FilePresent(f"{root}/f", content="new\n"), "~", "content differs", writes("f")
+        lambda root: FilePresent(f"{root}/f", content="new\n"),
+        "~",
+        "content differs (not shown: the file is private)",
+        writes("f"),
     ),
     "file with another mode": Case(
         lambda root: FilePresent(f"{root}/f", content="old\n", mode="0600"),
@@ -70,19 +73,19 @@ CASES = {
     "file of bytes": Case(
         lambda root: FilePresent(f"{root}/f", content_base64=b64encode(b"\xff\x00").decode()),
         "~",
-        "content differs",
+        "content differs (not shown: the file is private)",
         writes("f"),
     ),
     "large file over a large file": Case(
         lambda root: FilePresent(f"{root}/f", content="x" * 200_000),
         "~",
-        "content differs",
+        "content differs (not shown: the file is private)",
         writes("f", LARGE),
     ),
     "small file over a large file": Case(
         lambda root: FilePresent(f"{root}/f", content="x", mode="0600"),
         "~",
-        "content differs; mode 0640, want 0600",
+        "content differs (not shown: the file is private); mode 0640, want 0600",
         writes("f", LARGE),
     ),
     "file in place of a link": Case(
@@ -106,7 +109,7 @@ CASES = {
     "template": Case(
         lambda root: Rendered(f"{root}/f", text="a={{ a }}\n", data={"a": 1}),
         "~",
-        "content differs",
+        "content differs (not shown: the file is private)",
         writes("f"),
     ),
     "template of the program": Case(

@@ -36,6 +36,11 @@ def seen(answer: Completed) -> FileStat | None:
     return read_stat(answer)
 
 
+def is_private(found: FileStat) -> bool:
+    """Whether what is there may not be read by everyone on the host."""
+    return not found.mode & 0o004
+
+
 def content(answer: Completed, path: str) -> bytes:
     """What came of reading a file; nothing if there is none."""
     if answer.ok or is_missing(answer):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import unified_diff
+from itertools import groupby
 
+from kubexm.common.counting import counted
 from kubexm.errors import StepFailed
 
 Lines = list[str]
@@ -130,6 +132,24 @@ def diff(path: str, old: bytes | None, new: bytes | None) -> str:
         return head + "".join(_shown(f"+{line}") for line in after) if after else ""
     target = "/dev/null" if new is None else path
     return "".join(map(_shown, unified_diff(before, after, path, target)))
+
+
+def additions(path: str, old: bytes, new: bytes) -> str:
+    """The same without a line of what is there, which is not for everyone."""
+    before, after = _lines_to_show(old), _lines_to_show(new)
+    if before is None or after is None or len(before) + len(after) > _LONGEST_DIFF:
+        return diff(path, old, new)
+    head, *lines = unified_diff(before, after, path, path, n=0)
+    return head + "".join(_shown(line) for line in _covered(lines))
+
+
+def _covered(lines: Iterable[str]) -> Iterator[str]:
+    """Lines of a diff, with a word in place of those that go."""
+    for goes, some in groupby(lines, lambda line: line[0] == "-"):
+        if goes:
+            yield f"-({counted(len(list(some)), 'line')}, not shown: the file is private)\n"
+        else:
+            yield from some
 
 
 def _shown(line: str) -> str:

@@ -70,8 +70,7 @@ class Edit(Step):
         new = self.edited(old or "")
         if new == (old or ""):
             return Verdict.holds()
-        before = None if old is None else text.encoded(old)
-        diff = "" if self.secret else text.diff(self.path, before, text.encoded(new))
+        diff = "" if self.secret else self._diff(answers[0], old, new)
         return Verdict.needed(self.reason(old or ""), "+" if old is None else "~", diff)
 
     async def run(self, ctx: StepContext) -> None:
@@ -110,6 +109,13 @@ class Edit(Step):
             "final_newline": text.ends_its_last_line(old or ""),
             **taken,
         }
+
+    def _diff(self, look: Completed, old: str | None, new: str) -> str:
+        found = files.seen(look)
+        if found is None or old is None:
+            return text.diff(self.path, None, text.encoded(new))
+        shown = text.additions if files.is_private(found) else text.diff
+        return shown(self.path, text.encoded(old), text.encoded(new))
 
     def _found(self, answers: Sequence[Completed]) -> str | None:
         found = files.seen(answers[0])

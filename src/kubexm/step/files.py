@@ -29,6 +29,9 @@ from kubexm.step.parameters import (
 from kubexm.step.registry import step
 from kubexm.templates import render
 
+_UNTOLD = " (not shown: the file is private)"
+"""Of a file that not everyone may read: whoever sees a dry run may not be one of those who may."""
+
 
 @step("file")
 class FilePresent(Step):
@@ -106,8 +109,9 @@ class FilePresent(Step):
         reasons = differences(found, mode_bits(self.mode), self.owner, self.group)
         diff = ""
         if self._differs(answers):
-            reasons.insert(0, "content differs")
-            diff = self._diff(answers[1].stdout)
+            untold = files.is_private(found) and not self.secret
+            reasons.insert(0, "content differs" + _UNTOLD * untold)
+            diff = "" if untold else self._diff(answers[1].stdout)
         return Verdict.needed("; ".join(reasons), "~", diff) if reasons else Verdict.holds()
 
     async def run(self, ctx: StepContext) -> None:
