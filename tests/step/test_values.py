@@ -8,7 +8,7 @@ from tests.step.places import Place
 from kubexm.errors import CommandFailed, StepFailed
 from kubexm.plan.node import Key
 from kubexm.step.contract import Minter, Outcome, Reader
-from kubexm.step.values import FetchValue, Minted
+from kubexm.step.values import FetchValue, Minted, Output
 
 
 def test_reads_a_value_as_text_as_lines_and_as_json(place: Place) -> None:
@@ -50,6 +50,22 @@ def test_output_of_a_value_is_not_logged(place: Place) -> None:
 def test_fails_if_the_command_does(place: Place) -> None:
     with pytest.raises(CommandFailed):
         place.run(FetchValue("x", ("false",)))
+
+
+@pytest.mark.parametrize("kind", [FetchValue, Minted])
+def test_a_secret_that_could_not_be_had_says_nothing_of_what_the_command_said(
+    place: Place, kind: type[Output]
+) -> None:
+    where = f"{place.root}/hunter22"
+
+    with pytest.raises(StepFailed) as caught:
+        place.run(kind("x", ("cat", where), secret=True))
+
+    assert not isinstance(caught.value, CommandFailed), "which has the output of its command"
+    said = f"`cat {where}` exited with 1; its output is not shown: it is secret"
+    assert caught.value.message == said
+    assert caught.value.hint == "run it by hand on the host"
+    assert place.said == []
 
 
 def test_says_where_json_is_broken(place: Place) -> None:

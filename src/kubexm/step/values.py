@@ -9,6 +9,7 @@ from typing import Any, Literal
 from kubexm.common.quoting import typed
 from kubexm.errors import CommandFailed, StepFailed
 from kubexm.plan.node import Key
+from kubexm.runner.host import Completed
 from kubexm.runtime.contexts import StepContext
 from kubexm.step.contract import Minter, Outcome, Reader, Step, Verdict
 from kubexm.step.parameters import require_argv
@@ -33,7 +34,8 @@ class Output(Step):
     ttl: float | None = None
     """Seconds it is good for; who needs it later has it made again. For ever if not given."""
     secret: bool = False
-    """Mask the value in all output, and encrypt it in the journal."""
+    """Mask the value in all output, encrypt it in the journal, and never show what the command
+    says, also where it fails."""
     sudo: bool | None = None
     """Run as root through sudo; by default as `sudo` of the host says."""
     user: str | None = None
@@ -72,8 +74,17 @@ class Output(Step):
             env=self.env,
         )
         if not done.ok:
-            raise CommandFailed(self.argv, done.exit, stderr=done.error_text)
+            raise self._failure(done)
         return self._parsed(done.text)
+
+    def _failure(self, done: Completed) -> StepFailed:
+        if not self.secret:
+            return CommandFailed(self.argv, done.exit, stderr=done.error_text)
+        # What a command says of a secret that it could not make may well be the secret.
+        return StepFailed(
+            f"`{typed(self.argv)}` exited with {done.exit}; its output is not shown: it is secret",
+            hint="run it by hand on the host",
+        )
 
     def _parsed(self, text: str) -> Any:
         if self.parse == "lines":
