@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from tests.step.places import LocalPlace, MemoryLedger, Place, is_root
 
 from kubexm.errors import InvalidInput, StepFailed
+from kubexm.step.contract import Step
 from kubexm.step.edits import Edit, LineInFile, ManagedBlock
 from kubexm.step.files import Absent, Directory, FilePresent, Rendered
 from kubexm.step.secrets import RenderedSecret, SecretFile
@@ -59,6 +61,26 @@ def test_an_edit_of_a_file_for_everyone_shows_what_is_around_it(place: Place) ->
     verdict = place.verdict(LineInFile(path, "level=debug", match="^level="))
 
     assert verdict.diff.endswith("@@ -1,2 +1,2 @@\n first\n-level=info\n+level=debug\n")
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda path: FilePresent(path, content="x"),
+        lambda path: Rendered(path, text="x"),
+        lambda path: LineInFile(path, "x"),
+        lambda path: ManagedBlock(path, "x"),
+    ],
+)
+def test_a_file_in_a_directory_that_is_not_there_says_what_makes_it(
+    place: Place, made: Callable[[str], Step]
+) -> None:
+    above = f"{place.root}/no/such"
+
+    with pytest.raises(StepFailed) as caught:
+        place.run(made(f"{above}/f"))
+
+    assert caught.value.hint == f"make `{above}` with a `directory` step before it"
 
 
 def test_shows_a_new_file_against_nothing(place: Place) -> None:

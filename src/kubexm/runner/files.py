@@ -6,6 +6,8 @@ can travel together.
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
+
 from kubexm.connector.base import C_LOCALE, STAT, is_missing, read_stat
 from kubexm.errors import StepFailed
 from kubexm.runner.host import Command, Completed, FileStat, Host
@@ -89,7 +91,14 @@ async def write(
     sudo: bool | None = None,
 ) -> None:
     """Put a file in place whole or not at all; what is not given stays as it is."""
-    await host.put(path, data, mode=mode, owner=owner, group=group, sudo=sudo)
+    try:
+        await host.put(path, data, mode=mode, owner=owner, group=group, sudo=sudo)
+    except StepFailed as error:
+        above = str(PurePosixPath(path).parent)
+        if error.hint or await exists(host, above, sudo=sudo):
+            raise
+        hint = f"make `{above}` with a `directory` step before it"
+        raise StepFailed(error.message, hint=hint) from error
 
 
 async def set_attributes(
