@@ -466,3 +466,45 @@ def test_what_is_missing_on_a_command_line_is_named(
     answer = kubexm(*words)
 
     assert (answer.code, answer.err) == (2, f"error: usage\n  {message}\n\nhint: {hint}\n")
+
+
+def test_an_assertion_that_holds_is_told_from_one_that_does_not_apply(
+    kubexm: Kubexm, pipeline: Write
+) -> None:
+    steps = """
+- {name: cpus, assert: {that: facts.cpus >= 1, message: a processor}}
+- {name: elsewhere, when: "host.name == 'n2'", assert: {that: facts.cpus >= 1, message: a cpu}}
+- {name: asked, assert: {argv: ["true"], message: it is so}}
+"""
+    file = pipeline(steps, hosts="    - {name: n1}\n")
+
+    answer = kubexm("run", "-f", file, "--simulate", "-o", "json")
+
+    nodes = json.loads(answer.out)["result"]["nodeResults"].values()
+    units = [node["hostResults"]["n1"] for node in nodes]
+    assert [unit["message"] for unit in units] == [
+        "holds: a processor",
+        "`when` does not hold",
+        "holds: it is so",
+    ]
+    assert {(unit["status"], unit["skipped"]) for unit in units} == {("Skipped", True)}
+
+
+def test_an_assertion_that_fails_shows_what_was_found(kubexm: Kubexm, pipeline: Write) -> None:
+    steps = """
+- {name: read, value: {key: lines, argv: [echo, a], parse: lines, scope: host}}
+- name: all
+  after: [read]
+  assert:
+    that: len(values.lines) > 1 and facts.cpus >= 2 or defined(host.labels.x)
+    message: fit
+"""
+    file = pipeline(steps, hosts="    - {name: n1}\n")
+
+    answer = kubexm("run", "-f", file, "--simulate")
+
+    assert (
+        "does not hold: fit: want `len(values.lines) > 1 and facts.cpus >= 2 or"
+        " defined(host.labels.x)`, but `values.lines` is a list of 1, `facts.cpus` is"
+    ) in answer.out
+    assert "`host.labels.x` is not there" in answer.out

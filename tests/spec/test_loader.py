@@ -11,7 +11,7 @@ from kubexm.spec.comparison import same_unit
 from kubexm.spec.description import describe
 from kubexm.spec.inventory import InventoryHost
 from kubexm.spec.loader import Loader
-from kubexm.step.checks import Noop
+from kubexm.step.checks import Assert, Noop
 from kubexm.step.commands import Command
 from kubexm.step.files import FilePresent
 from kubexm.step.waits import WaitFor
@@ -169,3 +169,52 @@ def test_steps_are_described_in_the_words_of_their_class() -> None:
         "nginx running, enabled",
     ]
     assert describe(StepSpec("gone", {"a": 1})) == "gone a=1"
+
+
+def asserting(that: str, when: str = "") -> ExecutionNode:
+    condition = f"({when}) and not ({that})" if when else f"not ({that})"
+    return node(StepSpec("assert", {"that": False, "message": "fine"}), condition)
+
+
+def test_an_assertion_is_decided_apart_from_its_condition() -> None:
+    load = Loader()
+    loaded = load(asserting("facts.cpus >= 2", "facts.arch == 'x'"))
+    views = [UnitView(facts={"cpus": cpus, "arch": arch}) for cpus in (1, 2) for arch in "xy"]
+
+    assert [loaded.wanted(view) for view in views] == [True, False, True, False]
+    assert loaded.static is None
+    assert loaded.bind(views[2]) == Assert(that=True, message="fine")
+    want = "fine: want `facts.cpus >= 2`, but `facts.cpus` is 1"
+    assert loaded.bind(views[0]) == Assert(that=False, message=want)
+
+
+def test_an_assertion_tells_what_it_found() -> None:
+    view = UnitView(
+        facts={"os": {"id": ""}},
+        vars={"some": [1, 2], "none": None},
+        host={"name": "a", "labels": {}},
+    )
+
+    def found(that: str) -> str:
+        step = Loader()(asserting(that)).bind(view)
+        assert isinstance(step, Assert)
+        return step.message.partition(", but ")[2]
+
+    assert found("host.name == 'b'") == "`host.name` is `a`"
+    assert found("len(vars.some) > 2 or len(vars.some) > 3") == "`vars.some` is a list of 2"
+    assert found("defined(host.labels.x)") == "`host.labels.x` is not there"
+    assert found("facts.os.id != ''") == "`facts.os.id` is empty"
+    assert found("false") == ""
+
+
+def test_an_assertion_that_can_not_be_decided_says_so() -> None:
+    loaded = Loader()(asserting("facts.cpus > 'x'"))
+
+    with pytest.raises(StepFailed, match=r"^can't decide `that: facts\.cpus > 'x'`: can't say"):
+        loaded.bind(UnitView(facts={"cpus": 1}))
+
+
+def test_an_assertion_on_a_value_asks_for_it_first() -> None:
+    step = StepSpec("assert", {"that": False, "message": "m"}, needs=("ticket",))
+
+    assert Loader()(node(step, "not (values.ticket == 'x')")).decisive == {"ticket"}

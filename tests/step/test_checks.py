@@ -19,6 +19,11 @@ def test_holds_or_refuses(place: Place) -> None:
     assert caught.value.hint == "take a larger machine"
 
 
+def test_says_what_holds(place: Place) -> None:
+    assert place.verdict(Assert(that=True, message="two cpus")).reason == "holds: two cpus"
+    assert place.verdict(Assert(argv=("true",))).reason == "holds: `true` succeeds"
+
+
 def test_refuses_with_what_the_command_said(place: Place) -> None:
     said = r"`cat /no/such` exited with 1: .*No such file"
     with pytest.raises(Refused, match=f"^{said}"):

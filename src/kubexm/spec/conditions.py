@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from kubexm.spec import expressions, references
-from kubexm.spec.expressions import BadExpression
+from kubexm.spec.expressions import BadExpression, Expression
+from kubexm.spec.references import BadReference, Reference
 from kubexm.spec.source import DataPath
 
 KIND = "assert"
@@ -43,6 +44,24 @@ def told(kind: str, params: Mapping[str, Any], when: str | None) -> tuple[str | 
         return None, when
     parts = expressions.without_last_not(when)
     return (None, when) if parts is None else (parts[1], parts[0])
+
+
+def found(expression: Expression, scope: Mapping[str, Any]) -> str:
+    """What an expression reads, and what that is for one unit."""
+    names = dict.fromkeys(expression.references)
+    return ", ".join(f"`{name}` is {_told(name, scope)}" for name in names)
+
+
+def _told(name: Reference, scope: Mapping[str, Any]) -> str:
+    try:
+        value = references.in_scope(name, scope)
+    except BadReference:
+        return "not there"
+    if isinstance(value, str):
+        return f"`{references.told(value)}`" if value else "empty"
+    if isinstance(value, list | tuple | Mapping):
+        return f"{references.told(value)} of {len(value)}"
+    return references.told(value)
 
 
 def decided(when: str | None, scope: Mapping[str, Any]) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from kubexm.errors import InvalidInput, StepFailed
 from kubexm.plan import ExecutionNode
 from kubexm.runtime.contexts import UnitView
-from kubexm.spec import parameters, references
+from kubexm.spec import conditions, parameters, references
 from kubexm.spec.expressions import BadExpression, Expression, compile_expression
 from kubexm.spec.fields import Finding, written_path
 from kubexm.spec.references import BadReference, Reference
@@ -17,17 +17,23 @@ from kubexm.step.contract import Step
 
 
 class LoadedNode:
-    """One node: its class, its step if that is the same for all units, its condition."""
+    """One node: its class, its step if that is the same for all units, its condition.
 
-    __slots__ = ("_condition", "_kind", "_params", "cls", "decisive", "static")
+    An assertion comes as part of the condition; here the two are told apart again, so that what
+    holds is not taken for what does not apply.
+    """
+
+    __slots__ = ("_asserted", "_condition", "_kind", "_params", "cls", "decisive", "static")
 
     def __init__(self, node: ExecutionNode) -> None:
         self._kind = node.step.kind
         self._params = node.step.params
-        self._condition = _condition(node)
+        self._asserted, self._condition = _expressions(node)
         self.cls: type[Step] = registry.find(self._kind)
         self.decisive = self._value_names() if node.step.needs else frozenset[str]()
         self.static: Step | None = None
+        if self._asserted is not None:
+            return  # each unit decides for itself
         if not node.step.references:
             self.static = registry.load(self._kind, self._params)
         elif not any(True for _ in references.scan(self._params)):
@@ -37,7 +43,8 @@ class LoadedNode:
 
     def _value_names(self) -> frozenset[str]:
         found = [item for _, item in references.scan(self.cls.looked_at(self._params))]
-        found += self._condition.references if self._condition is not None else ()
+        for expression in filter(None, (self._condition, self._asserted)):
+            found += expression.references
         return frozenset(
             item.path[0]
             for item in found
@@ -56,17 +63,14 @@ class LoadedNode:
             )
         except BadReference as error:
             raise StepFailed(f"a parameter can't be resolved: {error}", hint=error.hint) from error
-        return _loaded(self._kind, parameters.as_taken(self._kind, self._params, params))
+        taken = parameters.as_taken(self._kind, self._params, params)
+        if self._asserted is not None:
+            taken = {**taken, **_asserted(self._asserted, taken.get("message", ""), scope)}
+        return _loaded(self._kind, taken)
 
     def wanted(self, view: UnitView) -> bool:
         """Whether the node's `when` holds for this unit."""
-        if self._condition is None:
-            return True
-        try:
-            return self._condition.holds(_scope(view))
-        except BadExpression as error:
-            text = self._condition.text
-            raise StepFailed(f"can't decide `when: {text}`: {error}", hint=error.hint) from error
+        return self._condition is None or _holds("when", self._condition, _scope(view))
 
 
 class Loader:
@@ -100,13 +104,38 @@ def _said(finding: Finding) -> str:
     return f"`{written_path(finding.path)}`: {finding.message}"
 
 
-def _condition(node: ExecutionNode) -> Expression | None:
-    if node.when is None:
-        return None
+def _expressions(node: ExecutionNode) -> tuple[Expression | None, Expression | None]:
+    """What a node of a file asserts, if it asserts an expression, and its `when`."""
     try:
-        return compile_expression(node.when)
+        if not node.step.references:
+            return None, _compiled(node.when)
+        asserted, when = conditions.told(node.step.kind, node.step.params, node.when)
+        return _compiled(asserted), _compiled(when)
     except BadExpression as error:
         raise StepFailed(f"can't read `when: {node.when}`: {error}", hint=error.hint) from error
+
+
+def _compiled(text: str | None) -> Expression | None:
+    return None if text is None else compile_expression(text)
+
+
+def _asserted(
+    expression: Expression, message: str, scope: Mapping[str, Any]
+) -> Mapping[str, bool | str]:
+    """The parameters of an assertion, decided for one unit, with what was found."""
+    if _holds("that", expression, scope):
+        return {"that": True}
+    found = conditions.found(expression, scope)
+    but = f", but {found}" if found else ""
+    return {"that": False, "message": f"{message}: want `{expression.text}`{but}"}
+
+
+def _holds(key: str, expression: Expression, scope: Mapping[str, Any]) -> bool:
+    try:
+        return expression.holds(scope)
+    except BadExpression as error:
+        said = f"can't decide `{key}: {expression.text}`: {error}"
+        raise StepFailed(said, hint=error.hint) from error
 
 
 def _scope(view: UnitView) -> Mapping[str, Any]:

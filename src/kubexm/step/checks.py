@@ -55,7 +55,7 @@ class Assert(Step):
             raise self._refusal(answers[0])
         if self.that is False:
             raise Refused(f"does not hold: {self.message}", hint=self.hint)
-        return Verdict.holds()
+        return Verdict.holds(f"holds: {self.summary()}")
 
     async def run(self, ctx: StepContext) -> Outcome:
         await self.precheck(ctx)
