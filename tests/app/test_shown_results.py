@@ -11,9 +11,19 @@ from tests.engine.world import act
 
 from kubexm.app.tasks import result_of
 from kubexm.plan import ExecutionFragment, ExecutionGraph, GraphExecutionResult, build, chain, scope
-from kubexm.plan.records import RunState
+from kubexm.plan.records import (
+    AnyRecord,
+    LifeBegan,
+    Reopened,
+    RunState,
+    UnitDone,
+    UnitIntended,
+)
+from kubexm.plan.result import HostResult
 from kubexm.step.contract import Expander
 from kubexm.store import Run
+from kubexm.store.lock import Holder
+from kubexm.store.process import Process
 
 Told = dict[tuple[str, str], tuple[str, str]]
 
@@ -79,3 +89,39 @@ def test_what_a_compensation_adds_is_shown() -> None:
 
 def graph_of(plan: ExecutionFragment) -> ExecutionGraph:
     return build("p", plan.nodes, joins=plan.joins, compensations=plan.compensations, hosts=("h1",))
+
+
+SET_OUT = UnitIntended(at=1.0, node="a", host="h1", attempt=1)
+DONE = UnitDone(at=2.0, node="a", host="h1", result=HostResult("h1", "Success"))
+HOLDER = Holder("id", Process.current(), datetime.now(UTC))
+
+
+def under_way(*records: AnyRecord, holder: Holder | None = HOLDER) -> tuple[str, str]:
+    """What is said of a unit of a run that has not ended."""
+    graph = graph_of(play("a"))
+    run = Run("id", graph.name, "Running", "forward", datetime.now(UTC), holder=holder)
+    return told(result_of(run, graph, RunState.fold(records)))["a", "h1"]
+
+
+def test_a_unit_that_is_under_way_is_shown_as_running() -> None:
+    began = LifeBegan(at=0.0)
+
+    assert under_way(began) == ("Pending", "")
+    assert under_way(began, SET_OUT) == ("Running", "")
+    assert under_way(began, SET_OUT, DONE) == ("Success", "")
+
+
+def test_a_unit_that_an_earlier_life_was_at_is_not_running_before_its_turn() -> None:
+    again = LifeBegan(at=3.0)
+    reopened = Reopened(at=2.5, units=(("a", "h1"),), changed=(("a", "h1"),))
+
+    assert under_way(SET_OUT, again) == ("Pending", "")
+    assert under_way(SET_OUT, DONE, reopened, again) == ("Pending", "")
+    assert under_way(SET_OUT, again, SET_OUT) == ("Running", "")
+
+
+def test_a_unit_of_an_interrupted_run_was_under_way() -> None:
+    assert under_way(LifeBegan(at=0.0), SET_OUT, holder=None) == (
+        "Pending",
+        "was under way when the run was interrupted",
+    )

@@ -32,6 +32,7 @@ from kubexm.plan.select import named
 from kubexm.store import Run, Store, StoredLine
 
 FOLLOW_SECONDS = 0.5
+UNDER_WAY = "was under way when the run was interrupted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +163,7 @@ def _node(node: ExecutionNode, state: RunState, past: WayBack, run: Run) -> Node
     for host in (ANY_HOST,) if node.one_of else node.hosts:
         done = state.done.get((node.id, host))
         place = state.bound.get(node.id, host) if node.one_of else host
-        result = done.result if done is not None else _unknown(place, run)
+        result = done.result if done is not None else _unknown(node.id, host, place, state, run)
         if result.changed and (node.id, host) not in state.late:
             result = _after_undo(node.id, result, past)
         if done is not None and done.quarantines and not done.blocks:
@@ -196,10 +197,15 @@ def _added_up(
     )
 
 
-def _unknown(host: str, run: Run) -> HostResult:
+def _unknown(id: str, host: str, place: str, state: RunState, run: Run) -> HostResult:
+    """What can be said of a unit without an end; `place` is the host it runs on."""
     if run.status == "Cancelled":
-        return HostResult(host, "Cancelled", message=f"not started: {run.message}")
-    return HostResult(host)
+        return HostResult(place, "Cancelled", message=f"not started: {run.message}")
+    if (id, host) not in state.under_way:
+        return HostResult(place)
+    if run.interrupted:
+        return HostResult(place, message=UNDER_WAY)
+    return HostResult(place, "Running")
 
 
 def _rollback(graph: ExecutionGraph, state: RunState, run: Run) -> GraphExecutionResult:

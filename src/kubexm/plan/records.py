@@ -127,6 +127,8 @@ class RunState:
 
     done: dict[Unit, UnitDone] = field(default_factory=dict)
     intended: set[Unit] = field(default_factory=set)
+    under_way: set[Unit] = field(default_factory=set)
+    """Intended in the latest life, without an end: what runs now, or ran when that life ended."""
     bound: dict[str, str] = field(default_factory=dict)
     quarantined: dict[str, Cause] = field(default_factory=dict)
     boots: dict[str, str] = field(default_factory=dict)
@@ -151,6 +153,7 @@ class RunState:
                 self._finish(record)
             case UnitIntended():
                 self.intended.add((record.node, record.host))
+                self.under_way.add((record.node, record.host))
             case UnitBound():
                 self.bound[record.node] = record.host
             case Quarantined():
@@ -164,12 +167,13 @@ class RunState:
             case LedgerEntry():
                 found = self.priors.setdefault(record.host, {})
                 found.setdefault(record.resource, record.prior)
-            case LifeBegan() | LifeEnded():
-                pass  # who worked when is no state
+            case LifeBegan():
+                self.under_way.clear()  # else, who worked when is no state
 
     def _finish(self, record: UnitDone) -> None:
         unit = record.node, record.host
         self.done[unit] = record
+        self.under_way.discard(unit)
         if self.turned is not None:
             self.late.add(unit)
         if record.result.status != "Cancelled":
