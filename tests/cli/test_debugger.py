@@ -36,6 +36,36 @@ def test_a_line_stands_before_the_question_about_the_next_unit(
     assert changed < answer.err.index("site/base/setup/two on n1")
 
 
+def test_the_end_of_a_unit_is_told_before_the_question_about_another_host(
+    kubexm: Kubexm, pipeline: Write, type_in: Type
+) -> None:
+    type_in("r\nr\nr\nr\n")
+
+    answer = kubexm("run", "-f", pipeline(TWO), "--simulate", "--debug")
+
+    told = [line for line in answer.err.splitlines() if "site/base/setup" in line]
+    asked, ended = told[::2], told[1::2]
+    assert answer.code == 0
+    assert all(" on n" in line for line in asked)
+    assert all(line.startswith("changed  ") for line in ended)
+
+
+def test_a_unit_that_waits_for_the_value_of_another_keeps_no_question_back(
+    kubexm: Kubexm, pipeline: Write, type_in: Type
+) -> None:
+    steps = """
+- {name: made, mint: {key: token, argv: [echo, x]}}
+- {name: used, after: [made], command: {argv: [cat], stdin: "${values.token}"}}
+"""
+    type_in("r\nr\n")
+
+    answer = kubexm("run", "-f", pipeline(steps, hosts=ONE_HOST), "--simulate", "--debug")
+
+    assert answer.code == 0
+    asked = [answer.err.index(f"site/base/setup/{name} on n1") for name in ("used", "made")]
+    assert asked == sorted(asked)
+
+
 def test_a_line_that_comes_amid_a_question_has_it_asked_again(
     kubexm: Kubexm, pipeline: Write, type_in: Type
 ) -> None:
