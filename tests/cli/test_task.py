@@ -147,6 +147,9 @@ def test_a_retry_does_not_ignore_changed_settings_of_the_simulation(
 
     assert answer.code == 2
     assert "was made with other settings" in answer.err
+    assert (
+        "a task stays in its world: leave `simulate` as it was, or run the file anew" in answer.err
+    )
 
 
 def test_a_run_that_succeeded_can_be_neither_resumed_nor_retried(

@@ -257,7 +257,7 @@ def _corrected(
     if stored.world is None:
         refuse_what_has_no_connector(planned.graph, planned.hosts)
     else:
-        worlds.refuse_if_another(Path(stored.world), planned)
+        worlds.refuse_if_another(Path(stored.world), planned, worlds.SAME)
     return _documents(planned, options)
 
 

@@ -13,6 +13,12 @@ from kubexm.errors import InvalidInput
 from kubexm.sim.settings import WorldSettings
 from kubexm.sim.world import World
 
+ANOTHER = "make another one with `--simulate --world NEW`, or remove that directory"
+SAME = (
+    "a task stays in its world: leave `simulate` as it was, or run the file anew"
+    " with: kubexm run -f FILE --simulate --world NEW"
+)
+
 
 def prepared(params: RunParams, planned: Planned, home: Home) -> Path | None:
     """The simulated world of this run, made if it is not there yet."""
@@ -49,12 +55,12 @@ def _is_ours(path: Path) -> bool:
     return path.name in ("hosts", "blobs", "locks") or path.stem in ("world", "kubexm")
 
 
-def refuse_if_another(path: Path, planned: Planned) -> None:
+def refuse_if_another(path: Path, planned: Planned, hint: str = ANOTHER) -> None:
     """A world is what it was made as; a file without `simulate` takes it as it is."""
     with closing(World.open(path)) as world:
         if planned.world in (WorldSettings(), world.settings):
             return
     raise InvalidInput(
         f"the simulated world in `{path}` was made with other settings than `simulate` has now",
-        hint="make another one with `--simulate --world NEW`, or remove that directory",
+        hint=hint,
     )
