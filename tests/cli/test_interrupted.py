@@ -36,6 +36,7 @@ def test_documents_say_that_a_run_was_interrupted(kubexm: Kubexm, pipeline: Writ
     shown = json.loads(kubexm("task", "show", task, "-o", "json").out)
 
     assert (listed["status"], listed["interrupted"]) == ("Running", True)
+    assert listed["state"] == shown["task"]["state"] == "Interrupted"
     assert shown["task"]["interrupted"] is True
     assert shown["report"]["units"] == 2
 

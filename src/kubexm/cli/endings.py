@@ -62,9 +62,8 @@ def _ended_before(unit: HostResult, moment: float) -> bool:
 def detail(found: TaskDetail) -> str:
     """The same for a run of the past, or one that is under way, and every unit of it."""
     run = found.run
-    state = "Interrupted" if run.interrupted else run.status
     part = " · a selected part" if run.selected else ""
-    lines = [f"task {run.id} · {run.name} · {state}{part}"]
+    lines = [f"task {run.id} · {run.name} · {state(run)}{part}"]
     if run.holder is not None:
         lines.append(f"worked on by {run.holder}")
     lines += ["", *tree(found.result, _told), "", *_ended(_report(found), found.result)]
@@ -176,4 +175,10 @@ def detail_data(found: TaskDetail) -> dict[str, Any]:
 
 def task_data(run: Run, worked: float) -> dict[str, Any]:
     """A run for programs, with what can be told from its fields."""
-    return {**msgspec.to_builtins(run), "interrupted": run.interrupted, "worked": worked}
+    told = {"state": state(run), "interrupted": run.interrupted}
+    return {**msgspec.to_builtins(run), **told, "worked": worked}
+
+
+def state(run: Run) -> str:
+    """The status of a run, or that nobody works on it though it has not ended."""
+    return "Interrupted" if run.interrupted else run.status

@@ -59,12 +59,18 @@ A dry run marks each unit:
 
 | sign | meaning |
 |---|---|
-| `✓` | done |
+| `✓` | done; `changed, not undone` if a rollback could not take it back |
 | `=` | satisfied: there was nothing to do |
 | `✗` | failed |
 | `↶` | rolled back |
 | `…` | running |
-| `·` | held back, cancelled or not yet started |
+| `·` | held back, cancelled or not yet started; `was under way` if a run was interrupted amid it |
+
+In documents (`-o json|yaml`) the `message` of a unit says why it is satisfied.
+Of an `assert` that is `holds: …`; of a step whose `when` is not true, that `when` does not hold.
+
+The `state` of a run in documents is its `status`, or `Interrupted`, as `task list` has it.
+An interrupted run is `Running`, since it has not ended, and `interrupted`: nobody works on it.
 
 ## Signals
 

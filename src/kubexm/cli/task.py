@@ -63,7 +63,7 @@ def _row(line: TaskLine) -> tuple[str, ...]:
 
 def _status(run: Run) -> str:
     if run.interrupted:
-        return "Interrupted"
+        return endings.state(run)
     words = [run.status, *["degraded"] * run.degraded, *["selected"] * run.selected]
     return ", ".join(words)
 
@@ -178,5 +178,6 @@ def cancel_(task: Task, /, *, output: Output = "text") -> int:
     if output == "text":
         say(f"asked task {run.id} to stop; go on later with: kubexm task resume {run.id}")
     else:
-        document({"task": {**msgspec.to_builtins(run), "interrupted": run.interrupted}}, output)
+        told = {"state": endings.state(run), "interrupted": run.interrupted}
+        document({"task": {**msgspec.to_builtins(run), **told}}, output)
     return 0
