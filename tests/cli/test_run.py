@@ -186,7 +186,7 @@ def test_one_is_said_in_the_singular(kubexm: Kubexm, pipeline: Write) -> None:
         "--require-all-hosts",
     )  # fmt: skip
 
-    assert "rollback: Success, 1 unit\n" in undone.out
+    assert "rollback: Success, 1 unit undone\n" in undone.out
     assert "1 host can't be reached" in lost.err
 
 
@@ -207,10 +207,34 @@ def test_what_a_rollback_leaves_is_named(kubexm: Kubexm, pipeline: Write) -> Non
         assert "1 rolled back" in said
         assert "1 changed" in said
         assert (
-            "rollback: Success, 1 unit\n"
+            "rollback: Success, 1 unit undone\n"
             "  left as it is, for want of an undo: 1 unit\n"
             "    site/base/setup/label  [n1]\n"
         ) in said
+
+
+def test_what_a_rollback_could_not_undo_is_named_with_the_reason(
+    kubexm: Kubexm, pipeline: Write
+) -> None:
+    steps = """
+- {name: first, directory: {path: /srv/first}}
+- {name: stuck, command: {argv: [touch, /srv/stuck], undo: [rm, /nowhere]}}
+- {name: last, directory: {path: /srv/last}}
+- {name: broken, command: {argv: [test, -e, /nowhere]}}
+"""
+    file = pipeline(steps, hosts="    - {name: n1}\n")
+
+    answer = kubexm("run", "-f", file, "--simulate", "--on-failure", "rollback")
+    shown = kubexm("task", "show", answer.out.split()[-1]).out
+
+    for said in (answer.out, shown):
+        _, _, rollback = said.partition("rollback: Failed, 1 unit undone\n  not undone: 2 units\n")
+        stuck, first = rollback.splitlines()[:2]
+        assert stuck.startswith("    site/base/setup/stuck  [n1], because: `rm /nowhere` exited")
+        assert first.startswith("    site/base/setup/first  [n1], because: held back by @undo/site")
+    assert "\n      ✓ first  changed, not undone  [n1]\n" in shown
+    assert "\n      ✓ stuck  changed, not undone  [n1]\n" in shown
+    assert "\n      ↶ last  [n1]\n" in shown
 
 
 def test_a_lost_host_that_is_tolerated_ends_with_five(kubexm: Kubexm, pipeline: Write) -> None:

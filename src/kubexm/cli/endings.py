@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -11,10 +13,11 @@ from kubexm.app.tasks import TaskDetail
 from kubexm.cli.foretold import foretold
 from kubexm.cli.tree import Told, named, tree
 from kubexm.common.counting import counted
-from kubexm.engine.undo import UNDO, is_left
+from kubexm.engine.undo import COMPENSATE, UNDO, is_left
 from kubexm.plan import codec
 from kubexm.plan import report as reports
 from kubexm.plan.result import GraphExecutionResult, HostResult, Status
+from kubexm.plan.validation import inside
 from kubexm.store import Run
 
 SHOWN_FAILURES = 20
@@ -47,8 +50,7 @@ def _done_before(outcome: RunOutcome) -> list[str]:
     """How much of what the run has changed was done when somebody worked on it before."""
     if len(outcome.lives) < 2:
         return []
-    nodes = outcome.result.node_results.values()
-    units = [host for node in nodes for host in node.host_results.values()]
+    units = (unit for _, unit in _units(outcome.result))
     changed = [unit for unit in units if unit.changed and unit.status == "Success"]
     now = outcome.lives[-1].start
     before = sum(unit.done_before or _ended_before(unit, now) for unit in changed)
@@ -66,7 +68,9 @@ def detail(found: TaskDetail) -> str:
     lines = [f"task {run.id} · {run.name} · {state(run)}{part}"]
     if run.holder is not None:
         lines.append(f"worked on by {run.holder}")
-    lines += ["", *tree(found.result, _told), "", *_ended(_report(found), found.result)]
+    stands = _not_undone(found.result.rollback)
+    tell = partial(_told, lambda id, host: any(inside(id, path) for path in stands.get(host, ())))
+    lines += ["", *tree(found.result, tell), "", *_ended(_report(found), found.result)]
     if run.interrupted:
         lines.append(f"hint: go on with: kubexm task resume {run.id}")
     elif run.status == "Success" and not run.degraded:
@@ -81,11 +85,13 @@ def _report(found: TaskDetail) -> str:
     return reports.as_text(report, interrupted=found.run.interrupted)
 
 
-def _told(host: HostResult) -> Told:
+def _told(stands: Callable[[str, str], bool], id: str, host: HostResult) -> Told:
     """What a unit came to; why, where it did not do its work."""
     if host.satisfied:
         return "=", "", ""
     reason = host.message.splitlines()[0] if host.message and host.status != "Success" else ""
+    if host.changed and host.status == "Success" and stands(id, host.host_name):
+        reason = "changed, not undone"
     return _MARKS.get(host.status, "·"), reason, ""
 
 
@@ -98,33 +104,63 @@ def _ended(report: str, result: GraphExecutionResult) -> list[str]:
 
 
 def _rolled_back(rollback: GraphExecutionResult) -> list[str]:
-    """How many units were undone, and what is still there for want of an undo."""
-    kept: dict[str, list[str]] = {}
-    undone = 0
-    for id, node in rollback.node_results.items():
-        for host in node.host_results.values():
-            if is_left(id, host):
-                kept.setdefault(id.removeprefix(f"{UNDO}/"), []).append(host.host_name)
-            else:
-                undone += 1
-    lines = [f"rollback: {rollback.status}, {counted(undone, 'unit')}"]
+    """How many units were undone, and what is still there, and why."""
+    units = list(_units(rollback))
+    left = [(id, host) for id, host in units if is_left(id, host)]
+    stands = [(id, host) for id, host in units if _stands(host)]
+    undone = counted(len(units) - len(left) - len(stands), "unit")
+    lines = [f"rollback: {rollback.status}, {undone} undone"]
     if rollback.status == "Running":
-        lines = [f"rollback: on its way back, {counted(undone, 'unit')} undone so far"]
-    if kept:
-        number = counted(sum(map(len, kept.values())), "unit")
-        lines.append(f"  left as it is, for want of an undo: {number}")
-        lines += [f"    {node}  [{named(hosts)}]" for node, hosts in kept.items()]
+        lines = [f"rollback: on its way back, {undone} undone so far"]
+    if stands:
+        lines.append(f"  not undone: {counted(len(stands), 'unit')}")
+        lines += _grouped(stands, lambda host: f", because: {_first(host.message)}")
+    if left:
+        lines.append(f"  left as it is, for want of an undo: {counted(len(left), 'unit')}")
+        lines += _grouped(left, lambda _: "")
     return lines
+
+
+def _grouped(
+    units: Iterable[tuple[str, HostResult]], why: Callable[[HostResult], str]
+) -> Iterator[str]:
+    """A line for each node of an undo graph and each reason, with the hosts."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for id, host in units:
+        groups.setdefault((_origin(id), why(host)), []).append(host.host_name)
+    return (f"    {node}  [{named(hosts)}]{reason}" for (node, reason), hosts in groups.items())
+
+
+def _not_undone(rollback: GraphExecutionResult | None) -> dict[str, list[str]]:
+    """By host the nodes and scopes that a rollback has set out to undo, and could not."""
+    found: dict[str, list[str]] = {}
+    for id, host in _units(rollback) if rollback is not None else ():
+        if _stands(host):
+            found.setdefault(host.host_name, []).append(_origin(id).partition(COMPENSATE)[0])
+    return found
+
+
+def _stands(undo: HostResult) -> bool:
+    """Whether an undo came to nothing: it failed, was held back, or was stopped."""
+    return undo.status in ("Failed", "Skipped", "Cancelled") and not undo.satisfied
+
+
+def _origin(id: str) -> str:
+    return id.removeprefix(f"{UNDO}/")
+
+
+def _units(result: GraphExecutionResult) -> Iterator[tuple[str, HostResult]]:
+    for id, node in result.node_results.items():
+        yield from ((id, host) for host in node.host_results.values())
+
+
+def _first(message: str) -> str:
+    return message.splitlines()[0] if message else "no reason given"
 
 
 def _failures(result: GraphExecutionResult) -> list[str]:
     lines: list[str] = []
-    failed = [
-        (id, host)
-        for id, node in result.node_results.items()
-        for host in node.host_results.values()
-        if host.status == "Failed"
-    ]
+    failed = [(id, host) for id, host in _units(result) if host.status == "Failed"]
     for id, host in failed[:SHOWN_FAILURES]:
         lines += ["", f"✗ {id} on {host.host_name}", *_indented(host.message)]
         output = host.stderr or host.stdout

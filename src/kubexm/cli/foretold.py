@@ -16,7 +16,7 @@ def foretold(result: GraphExecutionResult) -> str:
     return "\n".join(lines)
 
 
-def _told(host: HostResult) -> Told:
+def _told(_id: str, host: HostResult) -> Told:
     return _sign(host), _reason(host), host.diff
 
 

@@ -13,14 +13,18 @@ Told = tuple[str, str, str]
 """What is said of a unit: a mark, a reason, and more lines below."""
 
 
-def tree(result: GraphExecutionResult, tell: Callable[[HostResult], Told]) -> Iterator[str]:
+Tell = Callable[[str, HostResult], Told]
+"""Says it of a node by its path, and of one of its hosts."""
+
+
+def tree(result: GraphExecutionResult, tell: Tell) -> Iterator[str]:
     """A line for each node and each thing that is said of its hosts, below its path."""
     above: list[str] = []
     for id, node in result.node_results.items():
         path = id.split("/")
         yield from _headings(above, path[:-1])
         above = path[:-1]
-        yield from _node(path[-1], node, "  " * len(above), tell)
+        yield from _node(id, node, "  " * len(above), tell)
 
 
 def named(hosts: list[str]) -> str:
@@ -37,12 +41,11 @@ def _headings(above: list[str], path: list[str]) -> Iterable[str]:
     return [f"{'  ' * depth}{name}" for depth, name in enumerate(path) if depth >= shared]
 
 
-def _node(
-    name: str, node: NodeResult, indent: str, tell: Callable[[HostResult], Told]
-) -> Iterator[str]:
+def _node(id: str, node: NodeResult, indent: str, tell: Tell) -> Iterator[str]:
+    name = id.rpartition("/")[2]
     groups: dict[Told, list[str]] = {}
     for host in node.host_results.values():
-        groups.setdefault(tell(host), []).append(host.host_name)
+        groups.setdefault(tell(id, host), []).append(host.host_name)
     for (mark, reason, more), hosts in groups.items():
         told = f"  {reason}" if reason else ""
         yield f"{indent}{mark} {name}{told}  [{named(hosts)}]"
