@@ -295,3 +295,16 @@ def test_a_store_that_can_not_be_used_does_not_hide_the_runs_of_others(
     for answer in (listed, document, unknown):
         assert "error: store-unusable\n" in answer.err
         assert str(damaged) in answer.err
+
+
+def test_logs_are_pointed_to_only_where_there_are_some(kubexm: Kubexm, pipeline: Write) -> None:
+    silence = BROKEN.replace("stderr: no disk", "stderr: ''")
+
+    silent = kubexm("run", "-f", pipeline(FAILING, more=silence), "--simulate")
+    loud = kubexm("run", "-f", pipeline(FAILING, name="loud", more=BROKEN), "--simulate")
+
+    for answer, is_pointed_to in ((silent, False), (loud, True)):
+        task = answer.out.split()[-1]
+        for out in (answer.out, kubexm("task", "show", task).out):
+            assert ("kubexm task logs" in out) is is_pointed_to
+            assert f"try again with: kubexm task retry {task}" in out

@@ -44,6 +44,8 @@ class TaskDetail:
     result: GraphExecutionResult
     lives: Sequence[Span] = ()
     """When somebody worked on it."""
+    said: bool = False
+    """Whether its log has a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,17 @@ def show(home: Home, task: str) -> TaskDetail:
         run = store.run(task)
         graph = store.documents(task).graph
         result = result_of(run, graph, store.state(task))
-        return TaskDetail(run, graph, result, store.lives(run))
+        return TaskDetail(run, graph, result, store.lives(run), _has_log(store, task))
+
+
+def has_log(home: Home, task: str) -> bool:
+    """Whether the log of a run has a line."""
+    with places.store_of(home, task) as store:
+        return _has_log(store, task)
+
+
+def _has_log(store: Store, task: str) -> bool:
+    return bool(store.log_lines(task, limit=1))
 
 
 def cancel(home: Home, task: str) -> Run:

@@ -34,15 +34,15 @@ def exit_code(result: GraphExecutionResult) -> int:
     return 5 if result.degraded else 0
 
 
-def summary(outcome: RunOutcome) -> str:
-    """What a person wants to know when a run is over."""
+def summary(outcome: RunOutcome, *, said: bool = False) -> str:
+    """What a person wants to know when a run is over; `said` is whether its log has a line."""
     if outcome.result.dry_run:
         return foretold(outcome.result)
     text = reports.as_text(reports.report(outcome.graph, outcome.result, lives=outcome.lives))
     lines = [*_ended(text, outcome.result)]
     lines += _done_before(outcome)
     if outcome.run is not None:
-        lines.append(_next(outcome.result, outcome.run.id))
+        lines.append(_next(outcome.result, outcome.run.id, said))
     return "\n".join(lines)
 
 
@@ -73,10 +73,12 @@ def detail(found: TaskDetail) -> str:
     lines += ["", *tree(found.result, tell), "", *_ended(_report(found), found.result)]
     if run.interrupted:
         lines.append(f"hint: go on with: kubexm task resume {run.id}")
-    elif run.status == "Success" and not run.degraded:
-        lines.append(f"hint: `kubexm task logs {run.id}` shows what was said")
-    else:
-        lines.append(_next(found.result, run.id))
+    elif run.status == "Running":
+        lines.append(f"hint: `kubexm task logs {run.id} --follow` shows what is said")
+    elif run.status != "Success" or run.degraded:
+        lines.append(_next(found.result, run.id, found.said))
+    elif found.said:
+        lines.append(f"hint: {_logs(run.id)}")
     return "\n".join(lines)
 
 
@@ -175,15 +177,17 @@ def _indented(text: str, mark: str = "  ") -> list[str]:
     return [f"{mark}{line}" for line in text.splitlines()]
 
 
-def _next(result: GraphExecutionResult, task: str) -> str:
+def _next(result: GraphExecutionResult, task: str, said: bool) -> str:
     if result.status == "Cancelled":
         return f"hint: go on with: kubexm task resume {task}"
     if result.status in ("Failed", "RolledBack") or result.degraded:
-        return (
-            f"hint: `kubexm task logs {task}` shows what was said;"
-            f" try again with: kubexm task retry {task}"
-        )
+        logs = f"{_logs(task)}; " if said else ""
+        return f"hint: {logs}try again with: kubexm task retry {task}"
     return f"hint: `kubexm task show {task}` shows every unit"
+
+
+def _logs(task: str) -> str:
+    return f"`kubexm task logs {task}` shows what was said"
 
 
 def as_data(outcome: RunOutcome) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from kubexm.app import runs
+from kubexm.app import runs, tasks
 from kubexm.app.execution import Front
 from kubexm.app.logs import show_as_log
 from kubexm.app.params import ResumeParams, RetryParams, RunParams
@@ -76,16 +76,17 @@ async def _carried(
     if terminal.is_interactive():
         front.confirm = terminal.one_at_a_time(confirm)
     with terminal.signals(front, stopping):
-        outcome = await carry(front, Home.from_environment())
+        outcome = await carry(front, home := Home.from_environment())
     try:
-        _tell(outcome, output)
+        _tell(outcome, output, home)
     except OutputLost as error:
         messages.report_error(error)
     return endings.exit_code(outcome.result)
 
 
-def _tell(outcome: RunOutcome, output: Format) -> None:
+def _tell(outcome: RunOutcome, output: Format, home: Home) -> None:
     if output == "text":
-        say(endings.summary(outcome))
+        said = outcome.run is not None and tasks.has_log(home, outcome.run.id)
+        say(endings.summary(outcome, said=said))
     else:
         document(endings.as_data(outcome), output)
