@@ -15,7 +15,8 @@ _WORDS = (
     r"(?:password|passwd|passphrase|token|secret|api-?key|private-?key|credentials?"
     r"|secret-?access-?key)"
 )
-_KEY = re.compile(rf"(?:.*[-_.])?{_WORDS}s?")
+_KEY = re.compile(rf"(?:.*[-_.])?{_WORDS}s?|pgpassword|mysql-pwd|db-pwd|sshpass|rediscli-auth")
+"""Words for secrets, and the variables that programs take theirs from."""
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _ARGUMENT = re.compile(rf"--?(?:[a-z0-9-]+-)?{_WORDS}=(?!\$\{{)\S+", re.IGNORECASE)
 _FLAG = re.compile(
@@ -25,6 +26,8 @@ _FLAG = re.compile(
 _CURL = re.compile(r"(?:.*/)?curl")
 _CURL_USER = re.compile(r"-[A-Za-z]*[uU]|--(?:proxy-)?user")
 """To curl, what follows is `USER:PASSWORD`; to others, as to docker, it may be `UID:GID`."""
+_MYSQL = re.compile(r"(?:.*/)?(?:mysql|mariadb)(?:dump|admin|-dump|-admin)?")
+_SSHPASS = re.compile(r"(?:.*/)?sshpass")
 _HEADER = re.compile(r"authorization:\s*(?:bearer|basic|token)\s+(?![$%<{*])\S{6,}", re.IGNORECASE)
 _IN_URL = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s:@]+:(?!\$\{)[^/\s@]+@", re.IGNORECASE)
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----")
@@ -46,8 +49,12 @@ _NO_SECRET = re.compile(
     re.IGNORECASE,
 )
 """Variables, placeholders, paths and words that stand where a secret could."""
+_NO_PASSWORD = re.compile(rf"{_NO_SECRET.pattern}|[0-9.:]+(?:/[a-z]+)?", re.IGNORECASE)
+"""The same, and ports as docker is told them: `-p` may be a flag of its own."""
 _BY_COMMAND = "give it by `secretEnv` or `secretStdin`, as `env://NAME` or `file:///PATH`"
 _BY_CURL = "write `--config -` there, and give the line `user = USER:PASSWORD` by `secretStdin`"
+_BY_MYSQL = "leave it out there, and write `secretEnv: {MYSQL_PWD: env://MYSQL_PWD}`"
+_BY_SSHPASS = "write `-e` there, and `secretEnv: {SSHPASS: env://SSHPASS}`"
 _BY_TEMPLATE = (
     "use `secret-template`: `{{ NAME }}` in its text, and `NAME: env://NAME` under its `secrets`"
 )
@@ -64,6 +71,7 @@ def findings(data: Any, path: DataPath = ()) -> Iterator[Finding]:
     elif isinstance(data, list | tuple):
         yield from _after_flags(data, path)
         yield from _after_curl(data, path)
+        yield from _after_p(data, path)
         for number, value in enumerate(data):
             yield from findings(value, (*path, number))
     elif isinstance(data, str):
@@ -105,12 +113,30 @@ def _after_flags(entries: Sequence[Any], path: DataPath) -> Iterator[Finding]:
 
 def _after_curl(entries: Sequence[Any], path: DataPath) -> Iterator[Finding]:
     """Arguments of curl such as `-u USER:PASSWORD`."""
-    texts = [entry if isinstance(entry, str) else "" for entry in entries]
-    start = next((number for number, text in enumerate(texts) if _CURL.fullmatch(text)), len(texts))
-    for number, (flag, value) in enumerate(pairwise(texts[start:]), start + 1):
+    arguments = list(_arguments_of(_CURL, entries))
+    for (_, flag), (number, value) in pairwise(arguments):
         password = value.partition(":")[2]
         if _CURL_USER.fullmatch(flag) and password and not _NO_SECRET.fullmatch(password):
             yield Finding((*path, number), "a secret written out in an argument", _BY_CURL)
+
+
+def _after_p(entries: Sequence[Any], path: DataPath) -> Iterator[Finding]:
+    """Arguments such as `-pPASSWORD` of mysql, and `-p PASSWORD` of sshpass."""
+    message = "a secret written out in an argument"
+    for program, hint in ((_MYSQL, _BY_MYSQL), (_SSHPASS, _BY_SSHPASS)):
+        for number, text in _arguments_of(program, entries):
+            if text.startswith("-p") and text[2:] and not _NO_PASSWORD.fullmatch(text[2:]):
+                yield Finding((*path, number), message, hint)
+    for (_, flag), (number, value) in pairwise(_arguments_of(_SSHPASS, entries)):
+        if flag == "-p" and value and not _NO_PASSWORD.fullmatch(value):
+            yield Finding((*path, number), message, _BY_SSHPASS)
+
+
+def _arguments_of(program: re.Pattern[str], entries: Sequence[Any]) -> Iterator[tuple[int, str]]:
+    """The arguments that follow the name of a program, with their places."""
+    texts = [entry if isinstance(entry, str) else "" for entry in entries]
+    start = next((number for number, text in enumerate(texts, 1) if program.fullmatch(text)), None)
+    return enumerate(texts[start:], start) if start is not None else iter(())
 
 
 def _looks_secret(text: str, path: DataPath) -> Iterator[Finding]:
