@@ -8,7 +8,11 @@ from difflib import get_close_matches
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word most like this one, if any is like it at all."""
-    found = get_close_matches(word, list(known), n=1, cutoff=0.6)
+    words = list(known)
+    # Half of a word that begins otherwise is most often another word.
+    alike = [name for name in words if name[:1] == word[:1]]
+    found = get_close_matches(word, words, n=1, cutoff=0.7)
+    found = found or get_close_matches(word, alike, n=1, cutoff=0.6)
     return found[0] if found else None
 
 

@@ -291,7 +291,7 @@ class _Compiler:
                 raise BadExpression("`item` outside of `forEach`", hint)
         elif root not in _ROOTS:
             hint = did_you_mean(root, (*_ROOTS, "item"))
-            raise BadExpression(f"unknown name `{root}`", f"{hint}; text is written in quotes")
+            raise BadExpression(f"unknown name `{root}`", f"text is written in quotes; {hint}")
         elif not named:
             raise BadExpression(f"`{root}` without a name", f"write `{root}.NAME`")
 

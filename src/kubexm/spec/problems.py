@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 from kubexm.common.marks import SourceMark
 from kubexm.common.nearest import did_you_mean, nearest
 from kubexm.errors import InvalidPipeline, Problem
+from kubexm.spec import parameters
 from kubexm.spec.fields import Finding, shown, written_path
 from kubexm.spec.model import KIND_KEY, PARAMS_KEY, Model, PipelineSpec, StepFields, kind_key
 from kubexm.spec.source import CORRECT, DataPath, Document, Note
@@ -29,7 +30,7 @@ _WANTED = {
     "list_type": ("a list", "write `[a, b]`, or one `- entry` per line"),
     "tuple_type": ("a list", "write `[a, b]`, or one `- entry` per line"),
 }
-_SEE = "see the pipeline file reference"
+_SEE = "see docs/reference/pipeline-file.md, which describes every key"
 _BOUNDS = {
     "greater_than_equal": ("ge", "at least", "raise it"),
     "less_than_equal": ("le", "at most", "lower it"),
@@ -135,6 +136,9 @@ def _unknown_key(path: DataPath, data: Any) -> Finding:
             first = _kind_at(path[:-1], data)
             return Finding(path, f"both `{first}` and `{key}`", "make two steps of it", at_key=True)
         known.extend(registry.kinds())
+        if (kind := _kind_at(path[:-1], data)) and key in parameters.parameters_of(kind):
+            hint = f"indent it below `{kind}`: it is a parameter of that"
+            return Finding(path, f"unknown key `{key}`", hint, at_key=True)
     return Finding(path, f"unknown key `{key}`", did_you_mean(key, known), at_key=True)
 
 

@@ -97,7 +97,7 @@ def _reference(inner: str | None) -> Reference:
     if root is None or root[0] not in ROOTS:
         hint = did_you_mean(root[0] if root else inner, ROOTS)
         message = f"`{text}` is no reference: unknown root"
-        raise BadReference(message, f"{hint}; {literal}", excerpt=text)
+        raise BadReference(message, f"{literal}; {hint}", excerpt=text)
     path, position = [], root.end()
     while position < len(inner):
         segment = _SEGMENT.match(inner, position)
