@@ -190,6 +190,25 @@ def test_one_is_said_in_the_singular(kubexm: Kubexm, pipeline: Write) -> None:
     assert "1 host can't be reached" in lost.err
 
 
+def test_a_service_that_settles_after_a_rollback_is_told_and_not_counted(
+    kubexm: Kubexm, pipeline: Write
+) -> None:
+    steps = """
+- {name: nginx, package: {names: [nginx]}}
+- {name: conf, file: {path: /etc/nginx.conf, content: "${vars.v}"}}
+- {name: run, service: {unit: nginx, restartsOn: [/etc/nginx.conf]}}
+- {name: broken, when: vars.v == 2, command: {argv: [test, -e, /nowhere]}}
+"""
+    file = pipeline(steps, hosts="    - {name: n1}\n  vars: {v: 1}\n")
+    kubexm("run", "-f", file, "--simulate")
+
+    answer = kubexm("run", "-f", file, "--simulate", "--on-failure", "rollback", "--set", "v=2")
+
+    assert "rolling back 2 nodes" in answer.err
+    assert "settled  n1  @undo/site/base/setup/run/@settle" in answer.err
+    assert "rollback: Success, 2 units undone\n" in answer.out
+
+
 def test_what_a_rollback_leaves_is_named(kubexm: Kubexm, pipeline: Write) -> None:
     steps = """
 - {name: made, directory: {path: /srv/made}}

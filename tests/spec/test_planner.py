@@ -198,8 +198,8 @@ def test_a_role_that_nobody_has_is_refused_together_with_what_else_is_wrong_ther
         "p.yaml:15:57",
         "p.yaml:16:38",
     ]
-    assert "no host has the role `wbe` (did you mean `web`?" in found[0]
-    assert "say `roles: [wbe]` under `spec`" in found[0]
+    assert "no host has the role `wbe` (if it may have no host" in found[0]
+    assert "say `roles: [wbe]` under `spec`; did you mean `web`?)" in found[0]
     assert "`vars` has no `nope`" in found[1]
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.step.places import LocalPlace, MemoryLedger, Place, is_root
@@ -105,6 +107,32 @@ def test_shows_no_diff_of_a_secret(place: Place) -> None:
     assert [verdict.satisfied for verdict in verdicts] == [False] * len(steps)
     assert [verdict.diff for verdict in verdicts] == [""] * len(steps)
     assert "password" not in " ".join(verdict.reason for verdict in verdicts)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        LineInFile("/f", "password = new", match="^password"),
+        LineInFile("/f", "password = old", absent=True),
+        ManagedBlock("/f", "password = new"),
+        FilePresent("/f", content="password = new"),
+        Absent("/f"),
+    ],
+    ids=lambda step: step.summary(),
+)
+def test_keeps_what_a_private_file_held_on_the_host_and_not_in_the_ledger(
+    place: Place, step: Any
+) -> None:
+    old = b"x\n# BEGIN kubexm: managed\npassword = old\n# END kubexm: managed\npassword = old\n"
+    step = replace(step, path=place.write("f", old, 0o640))
+
+    place.run(step)
+
+    (entry,) = place.ledger.entries.values()
+    assert "old" not in entry
+    assert b64encode(old).decode() not in entry
+    place.undo(step)
+    assert place.read("f") == old
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from kubexm.app.tasks import TaskDetail
 from kubexm.cli.foretold import foretold
 from kubexm.cli.tree import Told, named, tree
 from kubexm.common.counting import counted
-from kubexm.engine.undo import COMPENSATE, UNDO, is_left
+from kubexm.engine.undo import COMPENSATE, SETTLE, UNDO, is_left, is_settling
 from kubexm.plan import codec
 from kubexm.plan import report as reports
 from kubexm.plan.result import GraphExecutionResult, HostResult, Status
@@ -110,7 +110,8 @@ def _rolled_back(rollback: GraphExecutionResult) -> list[str]:
     units = list(_units(rollback))
     left = [(id, host) for id, host in units if is_left(id, host)]
     stands = [(id, host) for id, host in units if _stands(host)]
-    undone = counted(len(units) - len(left) - len(stands), "unit")
+    settled = sum(is_settling(id) and not _stands(host) for id, host in units)
+    undone = counted(len(units) - len(left) - len(stands) - settled, "unit")
     lines = [f"rollback: {rollback.status}, {undone} undone"]
     if rollback.status == "Running":
         lines = [f"rollback: on its way back, {undone} undone so far"]
@@ -148,7 +149,7 @@ def _stands(undo: HostResult) -> bool:
 
 
 def _origin(id: str) -> str:
-    return id.removeprefix(f"{UNDO}/")
+    return id.removeprefix(f"{UNDO}/").removesuffix(SETTLE)
 
 
 def _units(result: GraphExecutionResult) -> Iterator[tuple[str, HostResult]]:

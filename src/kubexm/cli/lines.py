@@ -6,7 +6,7 @@ import sys
 
 from kubexm.common.counting import counted
 from kubexm.engine.bus import Subscription
-from kubexm.engine.undo import is_left, is_undo
+from kubexm.engine.undo import is_left, is_settling, is_undo
 from kubexm.plan import events
 from kubexm.plan.events import AnyEvent
 from kubexm.plan.graph import ExecutionGraph
@@ -30,7 +30,7 @@ def line_of(event: AnyEvent) -> str | None:
         case events.UnitFinished(replayed=False):
             return _finished(event.node, event.host, event.result)
         case events.TurnedBack():
-            nodes = counted(len(event.undo), "node")
+            nodes = counted(sum(not is_settling(node) for node in event.undo), "node")
             return f"rolling back {nodes}, as far as there is an undo, because of {event.cause}"
         case _:
             return _trouble(event)
@@ -71,6 +71,8 @@ def _word(node: str, result: HostResult) -> str:
         return "before  "
     if result.sign:
         return f"would {result.sign} "
+    if is_settling(node):
+        return "settled "
     return "undone  " if is_undo(node) else "changed "
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kubexm.cli.estimate import Estimate
-from kubexm.engine.undo import UNDO, is_undo
+from kubexm.engine.undo import SETTLE, UNDO, is_undo
 from kubexm.plan import events
 from kubexm.plan.events import AnyEvent
 from kubexm.plan.graph import ExecutionGraph
@@ -156,7 +156,7 @@ class Tally:
         self.turned = str(event.cause)
         section = self.sections[UNDOING] = Section(UNDOING)
         for id in event.undo:
-            path = id.removeprefix(f"{UNDO}/")
+            path = id.removeprefix(f"{UNDO}/").removesuffix(SETTLE)
             units = self._compensating.get(path, self._changed[path])
             section.units += units
             self.estimate.add(id, units)

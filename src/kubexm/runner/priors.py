@@ -41,7 +41,7 @@ async def capture(
     prior: dict[str, Any] = {"kind": found.kind, **_attributes(found)}
     if found.kind == "link":
         prior["target"] = await _target(host, path, sudo)
-    elif found.kind == "file" and (private or found.size > KEPT):
+    elif found.kind == "file" and (private or files.is_private(found) or found.size > KEPT):
         prior |= await _copied(host, path, copy, sudo)
     elif found.kind == "file":
         data = await host.get(path, sudo=sudo)

@@ -333,10 +333,15 @@ class _Planner:
             for number, role in enumerate(roles):
                 if role not in known:
                     self._gaps.add(place.path)
-                    declare = f"if it may have no host, say `roles: [{role}]` under `spec`"
-                    hint = f"{did_you_mean(role, known)}; {declare}"
-                    finding = Finding((key, number), f"no host has the role `{role}`", hint)
+                    message, hint = f"no host has the role `{role}`", self._role_hint(role)
+                    finding = Finding((key, number), message, hint)
                     self._findings.append(finding.under(*place.path))
+
+    def _role_hint(self, role: str) -> str:
+        if role in self._inventory.hosts:
+            return f"`{role}` is a host: give it a role, and name that"
+        declare = f"if it may have no host, say `roles: [{role}]` under `spec`"
+        return "; ".join(filter(None, (declare, did_you_mean(role, self._inventory.roles))))
 
     def _rolls_along(self, step: StepFields, place: _Place) -> None:
         if place.rolling is None or place.unsettled:

@@ -74,8 +74,9 @@ class Edit(Step):
         return Verdict.needed(self.reason(old or ""), "+" if old is None else "~", diff)
 
     async def run(self, ctx: StepContext) -> None:
-        old = await self._read(ctx)
-        await ctx.ledger.capture(self.resource(), partial(self._prior, ctx, old))
+        answers = await ctx.host.batch(self.probe(ctx.host))
+        old = self._found(answers)
+        await ctx.ledger.capture(self.resource(), partial(self._prior, ctx, answers))
         new = text.encoded(self.edited(old or ""))
         mode = mode_bits(PRIVATE_MODE) if self.secret and old is None else None
         await files.write(ctx.host, self.path, new, mode=mode, sudo=self.sudo)
@@ -98,9 +99,10 @@ class Edit(Step):
     async def _read(self, ctx: StepContext) -> str | None:
         return self._found(await ctx.host.batch(self.probe(ctx.host)))
 
-    async def _prior(self, ctx: StepContext, old: str | None, copy: str) -> Prior:
+    async def _prior(self, ctx: StepContext, answers: Sequence[Completed], copy: str) -> Prior:
+        found, old = files.seen(answers[0]), self._found(answers)
         taken = self.taken(old or "")
-        if self.secret:
+        if self.secret or (found is not None and files.is_private(found)):
             # What gives way to a secret was most likely one too.
             taken = await priors.untold(ctx.host, copy, taken, sudo=self.sudo)
         return {
