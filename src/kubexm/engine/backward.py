@@ -13,10 +13,8 @@ from kubexm.runtime.contexts import StepContext, UnitView
 from kubexm.step.contract import NotYet, Outcome, Step, Verdict
 
 
-class Undone(Step):
-    """Takes back what another step did."""
-
-    kind = "undone"
+class _Backward(Step):
+    """Stands for another step on the way back."""
 
     def __init__(self, step: Step) -> None:
         self._step = step
@@ -24,6 +22,12 @@ class Undone(Step):
 
     def spec(self) -> StepSpec:
         return self._step.spec()
+
+
+class Undone(_Backward):
+    """Takes back what another step did."""
+
+    kind = "undone"
 
     def summary(self) -> str:
         return f"undo: {self._step.summary()}"
@@ -38,17 +42,10 @@ class Undone(Step):
         return Outcome(changed=True)
 
 
-class Settled(Step):
+class Settled(_Backward):
     """Goes on with what another step found before it changed it."""
 
     kind = "settled"
-
-    def __init__(self, step: Step) -> None:
-        self._step = step
-        self.uninterruptible = step.uninterruptible
-
-    def spec(self) -> StepSpec:
-        return self._step.spec()
 
     def summary(self) -> str:
         return f"settle: {self._step.summary()}"
@@ -65,7 +62,7 @@ class _Wrapped:
 
     decisive: frozenset[str] = frozenset()
 
-    def __init__(self, loaded: Loaded, cls: type[Undone | Settled]) -> None:
+    def __init__(self, loaded: Loaded, cls: type[_Backward]) -> None:
         self.cls = cls
         self._loaded = loaded
         self.static = cls(loaded.static) if loaded.static is not None else None

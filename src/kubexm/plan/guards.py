@@ -6,12 +6,12 @@ that it stands around, never because a narrower path or another host was asked f
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import accumulate
+from collections.abc import Collection, Iterable, Mapping
 
 from kubexm.common.roles import CONTROL_NODE
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.node import ExecutionNode
+from kubexm.plan.validation import scopes_around
 
 Kept = Mapping[str, tuple[str, ...]]
 """The ids of the nodes that stay, each with the hosts it keeps."""
@@ -73,12 +73,7 @@ def scope_hosts(
     found: dict[str, set[str]] = {}
     for id, hosts in kept.items():
         if graph.nodes[id].hook is None:
-            for scope in scopes_of(id):
+            for scope in scopes_around(id):
                 if scope in scopes:
                     found.setdefault(scope, set()).update(hosts)
     return {scope: frozenset(hosts) for scope, hosts in found.items()}
-
-
-def scopes_of(id: str) -> Iterator[str]:
-    """A path and all scopes above it."""
-    return accumulate(id.split("/"), "{}/{}".format)

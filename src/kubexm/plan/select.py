@@ -19,7 +19,7 @@ from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.guards import Guards
 from kubexm.plan.node import Compensation, ExecutionNode, Join
 from kubexm.plan.policy import HostGroup
-from kubexm.plan.validation import topological_order
+from kubexm.plan.validation import scopes_around, topological_order
 
 replace = msgspec.structs.replace
 Kept = dict[str, tuple[str, ...]]
@@ -350,4 +350,4 @@ def _starts(path: list[str], wanted: list[re.Pattern[str]]) -> bool:
 
 def _scopes(ids: Iterable[str]) -> set[str]:
     """These paths and all scopes above them."""
-    return {scope for id in ids for scope in guards.scopes_of(id)}
+    return {scope for id in ids for scope in scopes_around(id)}
