@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kubexm.app import runs
+from kubexm.app import planning, runs
 from kubexm.app.execution import Front
 from kubexm.app.params import PipelineParams, PlanParams, ResumeParams, RetryParams, RunParams
 from kubexm.app.runs import RunOutcome
@@ -48,6 +48,11 @@ class Site:
     def write(self, body: str) -> None:
         """Say what the pipeline is, from `hosts` on."""
         self.file.write_text(HEAD + textwrap.indent(textwrap.dedent(body), "  "))
+
+    def make_world(self) -> None:
+        """Have the simulated hosts there before anybody works on them."""
+        planned = planning.plan(self._params().plan)
+        World.create(self.world, planned.world).close()
 
     # What users ask for.
 

@@ -63,7 +63,7 @@ def test_retry_runs_what_failed_and_what_it_held_back_and_nothing_else(site: Sit
 
 def test_retry_lifts_quarantine(site: Site) -> None:
     site.write(HOSTS + STEPS + FAILS_ONCE.replace("exit: 1, times: 1", "exit: 0"))
-    site.run(check=True)  # makes the world
+    site.make_world()
     with site.hosts() as found:
         found("n2").stop()
     first = site.run()

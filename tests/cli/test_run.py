@@ -372,6 +372,16 @@ def test_more_units_at_once_are_refused_where_one_goes_after_the_other(
     assert not home.exists()
 
 
+def test_to_look_leaves_nothing_behind_where_there_was_nothing(
+    kubexm: Kubexm, pipeline: Write, home: Path
+) -> None:
+    answer = kubexm("run", "-f", pipeline(MOTD), "--simulate", "--check")
+
+    assert answer.code == 0
+    assert "2 to change" in answer.out
+    assert not home.exists()
+
+
 def test_changed_settings_of_a_simulation_are_not_ignored(kubexm: Kubexm, pipeline: Write) -> None:
     kubexm("run", "-f", pipeline(MOTD), "--simulate")
     changed = pipeline(MOTD, more="  simulate: {machine: {cpus: 16}}\n")

@@ -60,7 +60,13 @@ async def run(params: RunParams, front: Front, home: Home) -> RunOutcome:
     _refuse_what_has_no_effect(params)
     planned = planning.plan(params.plan)
     params = replace(params, breakpoints=named(planned.graph, params.breakpoints, "--break"))
-    world = worlds.prepared(params, planned, home)
+    with worlds.world_of(params, planned, home) as world:
+        return await _carried_out(params, planned, world, front, home)
+
+
+async def _carried_out(
+    params: RunParams, planned: Planned, world: Path | None, front: Front, home: Home
+) -> RunOutcome:
     if world is None:
         refuse_what_has_no_connector(planned.graph, planned.hosts)
     front.warn(planned.warnings)
@@ -114,7 +120,8 @@ async def _check(
     else:
         job = _job(params, planned, world, None)
     result = await perform(job, MemoryJournal(), front, home)
-    return RunOutcome(planned.graph, result, None, world, planned.warnings)
+    asked = places.world_path(home, planned.graph.name, params.world)
+    return RunOutcome(planned.graph, result, None, asked if world else None, planned.warnings)
 
 
 def _options(params: RunParams) -> Options:

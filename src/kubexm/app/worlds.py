@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from kubexm.app import places
 from kubexm.app.params import RunParams
@@ -13,6 +15,7 @@ from kubexm.errors import InvalidInput
 from kubexm.sim.settings import WorldSettings
 from kubexm.sim.world import World
 
+_DOCUMENT = "world.json"
 ANOTHER = "make another one with `--simulate --world NEW`, or remove that directory"
 SAME = (
     "a task stays in its world: leave `simulate` as it was, or run the file anew"
@@ -20,11 +23,24 @@ SAME = (
 )
 
 
-def prepared(params: RunParams, planned: Planned, home: Home) -> Path | None:
-    """The simulated world of this run, made if it is not there yet."""
+@contextmanager
+def world_of(params: RunParams, planned: Planned, home: Home) -> Iterator[Path | None]:
+    """The simulated world of this run; who only looks where there is none leaves none behind."""
     if not params.simulate:
-        return None
+        yield None
+        return
     path = places.world_path(home, planned.graph.name, params.world)
+    if params.check and not (path / _DOCUMENT).exists():
+        _refuse_what_is_none(path)
+        with TemporaryDirectory(prefix="kubexm-") as directory:
+            World.create(Path(directory), planned.world).close()
+            yield Path(directory)
+    else:
+        yield _prepared(path, planned, home)
+
+
+def _prepared(path: Path, planned: Planned, home: Home) -> Path:
+    """The same for who works in it: made if it is not there yet."""
     try:
         _make_world(path, planned.world)
         refuse_if_another(path, planned)
@@ -38,16 +54,20 @@ def prepared(params: RunParams, planned: Planned, home: Home) -> Path | None:
 
 
 def _make_world(path: Path, settings: WorldSettings) -> None:
-    if (path / "world.json").exists():
+    if (path / _DOCUMENT).exists():
         return
+    _refuse_what_is_none(path)
+    with suppress(InvalidInput):  # another process may have been faster
+        World.create(path, settings)
+
+
+def _refuse_what_is_none(path: Path) -> None:
     foreign = [each.name for each in path.iterdir() if not _is_ours(each)] if path.exists() else []
     if foreign:
         raise InvalidInput(
             f"`{path}` is no simulated world, and it is not empty: `{min(foreign)}` is there",
             hint="give a directory that is empty, or does not exist yet, with `--world`",
         )
-    with suppress(InvalidInput):  # another process may have been faster
-        World.create(path, settings)
 
 
 def _is_ours(path: Path) -> bool:
