@@ -70,7 +70,7 @@ OnFailureFlag = Annotated[
     Parameter(
         name="--on-failure",
         help="What a failure stops: what depends on it, everything, or everything and then"
-        " changes are undone; by default as the pipeline says.",
+        " what this run has changed is undone; by default as the pipeline says.",
     ),
 ]
 Force = Annotated[

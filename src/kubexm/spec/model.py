@@ -93,7 +93,10 @@ class PoolSpec(Model):
 
 
 class ToleranceSpec(Model):
-    """How many hosts of a step may fail, by class of failure, before what follows is held back."""
+    """How many hosts of a step may fail, by class of failure, before what follows is held back.
+
+    A share is taken of the hosts of the step and rounded down; with `rolling`, of each batch.
+    """
 
     unreachable: Share | None = None
     """Hosts that can't be reached; all of them unless it is said here."""
@@ -131,7 +134,8 @@ class RollingSpec(Model):
     """A few hosts at a time, the next ones only when these are through."""
 
     batch: Count
-    """How many hosts go together."""
+    """How many hosts go together. Batches are called `batch-1`, `batch-2` and so on in paths; with
+    `1`, each has the name of its host."""
 
 
 class StepFields(Model):
@@ -142,8 +146,9 @@ class StepFields(Model):
     kind: StrictStr = Field(alias=KIND_KEY)
     params: dict[str, Any] = Field(alias=PARAMS_KEY)
     run_on_roles: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
-    """The roles whose hosts it runs on; `all` for every host, `control-node` for the machine
-    kubexm runs on. Inherited from the task, the module, the pipeline."""
+    """The roles whose hosts it runs on; `all` for every host of the inventory, without
+    `control-node`, which is the machine kubexm runs on. Inherited from the task, the module, the
+    pipeline; `all` if none of them says it."""
     run_on_one_of: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
     """Run on one host of these roles: the first that is still in the run when it starts."""
     when: Condition | None = None
@@ -193,7 +198,8 @@ class HookSpec(StepFields):
 class HooksSpec(Model):
     """Hooks by moment; a failure of a hook is a failure of its scope, but triggers no other hook.
 
-    Hosts that are quarantined run no hooks. A retry runs them again around what it tries again.
+    Hosts that are quarantined run no hooks, and a run that is cancelled starts none until it is
+    resumed: `always` hooks neither. A retry runs hooks again around what it tries again.
     """
 
     pre: tuple[HookSpec, ...] = ()
@@ -203,7 +209,8 @@ class HooksSpec(Model):
     on_failure: tuple[HookSpec, ...] = ()
     """After the scope, if something in it other than a hook failed."""
     always: tuple[HookSpec, ...] = ()
-    """After the scope and its other hooks, in any case, once anything in it or `pre` was tried."""
+    """After the scope and its other hooks, whether it failed or not, once anything in it or `pre`
+    was tried."""
 
 
 class StepSpec(StepFields):
@@ -219,7 +226,8 @@ class ScopeFields(Model):
     """What pipelines, modules and tasks have in common; the nearest one that says it wins."""
 
     run_on_roles: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
-    """The roles whose hosts everything inside runs on, unless it says otherwise."""
+    """The roles whose hosts everything inside runs on, unless it says otherwise; `all`, which is
+    every host but `control-node`, if nothing around says it."""
     retry: RetrySpec | None = None
     """How often each unit inside is tried."""
     timeout: PositiveDuration | None = None

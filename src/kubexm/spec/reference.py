@@ -67,7 +67,8 @@ _OPENING = """# Pipeline file
 
 A pipeline is one YAML or JSON document, read as YAML 1.2: `no`, `on` and `22:22` are text, a key
 stands once, tags and merge keys are refused.
-All problems of a file are reported at once, each with its line and column.
+The problems of a file are reported together, each with its line and column; where one hides others,
+such as a step that can't be read, the last line says that more may be found.
 
 ```yaml
 apiVersion: kubexm.io/v1alpha1
@@ -124,6 +125,11 @@ Parts of mappings and lists are named with dots: `${vars.app.ports.0}`.
 A variable may hold references to other variables and to the host.
 Variables of a host win over those of the pipeline, and `--set NAME=VALUE` wins over both;
 `--set app.port=80` sets a part of a variable.
+The value of `--set` is read as in the file: `80` is a number, `true` a truth value, `[a, b]` a
+list.
+So with `bad: "false"` in the file, which is text, `--set bad=true` leaves `vars.bad == 'true'`
+false: text is no truth value.
+Quotes make it text, inside of those that the shell takes away: `--set 'bad="true"'`.
 A reference to a value makes the step wait for it: a step that leaves the value must come before.
 
 ## Expressions

@@ -155,6 +155,10 @@ class FilePresent(Step):
 class Rendered(Step):
     """A file is at `path` with a template filled in; one of the program's, or `text`.
 
+    It is Jinja with its usual settings: a line with nothing but `{% … %}` leaves an empty one,
+    unless `{%- … %}` or `{% … -%}` takes the white space away, and the line end of the text stays.
+    Nothing is escaped, a template can only read its data, and an undefined name is an error.
+
     ```yaml
     - name: unit
       template:
