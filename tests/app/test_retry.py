@@ -438,6 +438,88 @@ def test_hooks_of_a_scope_in_which_nothing_is_left_to_do_do_not_run_again(site: 
     assert site.ran("tidy") == ONCE
 
 
+def test_what_was_locked_on_a_lost_host_and_never_unlocked_is_not_locked_again(
+    site: Site,
+) -> None:
+    locks = HOOKED.replace("    tasks:\n", "    tolerance: {failed: 1}\n    tasks:\n", 1)
+    site.write(HOSTS + locks)
+    first = site.run()
+
+    outcome = site.retry(task_of(first))
+
+    assert (first.result.degraded, outcome.result.degraded) == (True, False)
+    assert site.ran("drain") == ONCE
+    assert site.ran("undrain") == ONCE
+
+
+ROLLS_BACK = """
+onFailure: rollback
+modules:
+  - name: base
+    tasks:
+      - name: work
+        steps:
+          - {name: conf, file: {path: /srv/conf, content: ours}}
+          - {name: line, line: {path: /srv/lines, line: x=ours, match: ^x=}}
+          - {name: fails, command: {argv: [deploy]}}
+"""
+
+
+def test_a_retry_after_a_rollback_goes_back_to_what_it_has_found_itself(site: Site) -> None:
+    site.write(HOSTS + ROLLS_BACK + FAILS)
+    task = task_of(site.run())
+    site.put("n1", "/srv/conf", "by hand")
+    site.put("n1", "/srv/lines", "x=by hand\ny\n")
+
+    outcome = site.retry(task)
+
+    assert outcome.result.status == "RolledBack"
+    assert site.read("n1", "/srv/conf") == "by hand"
+    assert site.read("n1", "/srv/lines") == "x=by hand\ny\n"
+    assert site.read("n2", "/srv/conf") is None
+
+
+UNDO_FAILS_ONCE = """
+simulate:
+  scripts:
+    - {argv: [take-back], exit: 1, times: 1}
+    - {argv: [take-back], effects: {absent: [/srv/made]}}
+    - {argv: [deploy], exit: 1}
+"""
+
+
+@pytest.mark.parametrize(
+    ("undo", "compensate"),
+    [(", undo: [take-back]", ""), ("", "compensate: [{name: back, command: {argv: [take-back]}}]")],
+    ids=["undo", "compensation"],
+)
+def test_what_could_not_be_undone_still_counts_as_changed_by_the_run(
+    site: Site, undo: str, compensate: str
+) -> None:
+    steps = f"""
+    hosts: [{{name: n1}}]
+    onFailure: rollback
+    modules:
+      - name: base
+        {compensate}
+        tasks:
+          - name: work
+            steps:
+              - name: made
+                command: {{argv: [touch, /srv/made], creates: /srv/made{undo}}}
+      - name: check
+        tasks: [{{name: work, steps: [{{name: fails, command: {{argv: [deploy]}}}}]}}]
+    """
+    site.write(textwrap.dedent(steps) + UNDO_FAILS_ONCE)
+    first = site.run()
+    left = site.read("n1", "/srv/made")
+
+    outcome = site.retry(task_of(first))
+
+    assert (first.result.status, left) == ("Failed", "")
+    assert (outcome.result.status, site.read("n1", "/srv/made")) == ("RolledBack", None)
+
+
 def test_retry_that_dies_before_its_first_unit_is_gone_on_with(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -505,7 +587,8 @@ def test_what_a_rollback_left_starts_again_at_its_precheck(site: Site) -> None:
     assert statuses(first.result)["label"] == {"n1": "Success", "n2": "Success"}
     assert outcome.result.status == "Success"
     assert site.read("n1", "/srv/data/seed") == ""
-    assert statuses(outcome.result)["label"] == {"n1": "Satisfied", "n2": "Satisfied"}
+    # The run has made it, and it is still there: a later rollback would have to name it again.
+    assert statuses(outcome.result)["label"] == {"n1": "Success", "n2": "Success"}
 
 
 UNDO_REMOVES_AND_FAILS = (

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.node import ANY_HOST, ExecutionNode
-from kubexm.plan.records import Unit
+from kubexm.plan.records import Unit, UnitDone
 from kubexm.plan.validation import scopes_around, topological_order
 
 Hosts = dict[str, set[str]]
@@ -47,11 +47,14 @@ def followers(graph: ExecutionGraph, begun: Begun) -> Iterator[Unit]:
         again[id] |= begun.again.get(id, set())
 
 
-def hooks_around(graph: ExecutionGraph, begun: Begun, opened: Iterable[Unit]) -> Iterator[Unit]:
+def hooks_around(
+    graph: ExecutionGraph, begun: Begun, opened: Iterable[Unit], done: Mapping[Unit, UnitDone]
+) -> Iterator[Unit]:
     """The hooks of all scopes in which there is work, on the hosts where that is.
 
-    What was locked before the work and unlocked after it is so once more; what a hook stands
-    before is none of its followers, and stays as it is.
+    What was locked before the work and unlocked after it is so once more; where nothing was done
+    after it, what was done before it still holds. What a hook stands before is none of its
+    followers, and stays as it is.
     """
     work: Hosts = {}
     for hosts in (begun.anew, begun.again, _by_node(graph, opened)):
@@ -59,9 +62,24 @@ def hooks_around(graph: ExecutionGraph, begun: Begun, opened: Iterable[Unit]) ->
             if id in graph.nodes and graph.nodes[id].hook is None:
                 for scope in scopes_around(id):
                     work.setdefault(scope, set()).update(some)
+    left = _left(graph, done)
     for node in graph:
         if node.hook is not None and (names := work.get(node.hook.scope)):
-            yield from _units(node, set(node.hosts) if node.hook.barrier else names)
+            if node.hook.moment == "pre":
+                names = names & left.get(node.hook.scope, set())
+            if names:
+                yield from _units(node, set(node.hosts) if node.hook.barrier else names)
+
+
+def _left(graph: ExecutionGraph, done: Mapping[Unit, UnitDone]) -> Hosts:
+    """By scope the hosts for which hooks after it have run."""
+    found: Hosts = {}
+    for (id, _), end in done.items():
+        hook = graph.nodes[id].hook if id in graph.nodes else None
+        if hook is not None and hook.moment != "pre" and end.result.status == "Success":
+            hosts = graph.hosts if hook.barrier else (end.result.host_name,)
+            found.setdefault(hook.scope, set()).update(hosts)
+    return found
 
 
 def _by_node(graph: ExecutionGraph, units: Iterable[Unit]) -> Hosts:

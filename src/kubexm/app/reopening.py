@@ -9,7 +9,7 @@ from typing import Any
 
 from kubexm.app.following import Begun, followers, hooks_around
 from kubexm.engine.undo import is_undo
-from kubexm.engine.way_back import touched
+from kubexm.engine.way_back import touched, way_back
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.node import ANY_HOST, ExecutionNode
 from kubexm.plan.records import Reopened, RunState, Unit, UnitDone
@@ -38,11 +38,23 @@ def reopening(state: RunState, plan: Plan, corrected: Plan | None) -> Reopened:
     kept = comparison.unchanged(succeeded)
     begun = comparison.begun(kept)
     opened = frozenset(followers(graph, begun))
-    kept.difference_update(opened, hooks_around(graph, begun, opened))
+    kept.difference_update(opened, hooks_around(graph, begun, opened, state.done))
     kept = comparison.with_expanders(kept)
-    changed = (unit for unit in succeeded - kept if state.done[unit].result.changed)
     units = state.done.keys() - kept
+    changed = _standing(state, plan.graph) & units
     return Reopened(at=time.time(), units=tuple(sorted(units)), changed=tuple(sorted(changed)))
+
+
+def _standing(state: RunState, graph: ExecutionGraph) -> set[Unit]:
+    """The units whose changes are still there, as far as anybody knows."""
+    back = way_back(state, graph.compensations)
+    return {
+        unit
+        for unit, done in state.done.items()
+        if done.result.changed
+        and not is_undo(unit[0])
+        and (unit in state.late or not back.is_taken_back(unit[0], done.result.host_name))
+    }
 
 
 def _succeeded(state: RunState) -> set[Unit]:

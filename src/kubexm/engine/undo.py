@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from kubexm.engine.expansion import Grown
+from kubexm.plan import records
 from kubexm.plan.fragment import replace
 from kubexm.plan.graph import ExecutionGraph, build
 from kubexm.plan.node import Compensation, ExecutionNode, Join, StepSpec
@@ -12,7 +13,7 @@ from kubexm.plan.policy import NO_HOST, Tolerance
 from kubexm.plan.result import HostResult
 from kubexm.plan.validation import inside
 
-UNDO = "@undo"
+UNDO = records.UNDO
 """First segment of every path in an undo graph."""
 COMPENSATE = "/@compensate/"
 """What stands between a scope and the nodes that undo it as a whole."""

@@ -18,6 +18,8 @@ from kubexm.plan.result import Cause, HostResult
 
 Unit = tuple[str, str]
 """A node id and a host name; `*` is the host of a `one_of` node."""
+UNDO = "@undo"
+"""First segment of the paths of what takes something back."""
 
 
 class Record(msgspec.Struct, frozen=True, tag=True, rename="camel", omit_defaults=True):
@@ -197,7 +199,18 @@ class RunState:
             cause = Cause(record.node, result.host_name, result.message, result.failure)
             self.quarantined.setdefault(result.host_name, cause)
 
+    def _forget_priors(self) -> None:
+        """Where all was undone, the next go goes back to what it will find itself."""
+        stuck = {
+            done.result.host_name
+            for (node, _), done in self.done.items()
+            if node.startswith(f"{UNDO}/") and _came_to_nothing(done.result)
+        }
+        self.priors = {host: found for host, found in self.priors.items() if host in stuck}
+
     def _reopen(self, record: Reopened) -> None:
+        if self.turned is not None:
+            self._forget_priors()
         standing = set(record.changed)
         for unit in record.units:
             self.done.pop(unit, None)
@@ -207,6 +220,10 @@ class RunState:
         self.quarantined.clear()
         self.late.clear()
         self.turned = None
+
+
+def _came_to_nothing(undo: HostResult) -> bool:
+    return undo.status != "Success" and not undo.satisfied
 
 
 def _must_be_looked_at_again(done: UnitDone) -> bool:
