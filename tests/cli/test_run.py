@@ -227,8 +227,8 @@ def test_what_a_rollback_leaves_is_named(kubexm: Kubexm, pipeline: Write) -> Non
         assert "1 changed" in said
         assert (
             "rollback: Success, 1 unit undone\n"
-            "  left as it is, for want of an undo: 1 unit\n"
-            "    site/base/setup/label  [n1]\n"
+            "  left as it is: 1 unit\n"
+            "    site/base/setup/label  [n1], because: the step has no undo\n"
         ) in said
 
 

@@ -145,11 +145,14 @@ class Play(Step):
     def can_be_undone(self) -> bool:
         return self.actor.can_be_undone
 
-    async def rollback(self, ctx: StepContext) -> None:
+    async def rollback(self, ctx: StepContext) -> str | None:
         self.stage.note("rollback", self.node, ctx.host.name)
+        left: str | None = None
         if self.actor.rollback is not None:
-            await _now_or_later(self.actor.rollback(ctx))
-        self.stage.made.discard((self.node, ctx.host.name))
+            left = await _now_or_later(self.actor.rollback(ctx))
+        if left is None:
+            self.stage.made.discard((self.node, ctx.host.name))
+        return left
 
     async def diagnose(self, ctx: StepContext) -> str:
         if self.actor.diagnose is None:

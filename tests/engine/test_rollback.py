@@ -188,8 +188,19 @@ def test_the_journal_tells_what_was_undone_from_what_was_left() -> None:
     back(stage, chain(play("a"), play("b"), play("c")))
 
     found = way_back(RunState.fold(stage.records), ())
-    assert (found.is_taken_back("a", "h1"), found.is_left("a", "h1")) == (True, False)
-    assert (found.is_taken_back("b", "h1"), found.is_left("b", "h1")) == (False, True)
+    why = "left as it is: the step has no undo"
+    assert (found.is_taken_back("a", "h1"), found.why_left("a", "h1")) == (True, None)
+    assert (found.is_taken_back("b", "h1"), found.why_left("b", "h1")) == (False, why)
+
+
+def test_what_an_undo_may_not_touch_is_left_and_says_why() -> None:
+    stage = Stage(b=Actor(rollback=lambda ctx: "others use it"), c=fails())
+
+    result = back(stage, chain(play("a"), play("b"), play("c")))
+
+    assert result.status == "RolledBack"
+    assert statuses(result) == {"a@h1": "RolledBack", "b@h1": "Success", "c@h1": "Failed"}
+    assert of(result, "b").message == "left as it is: others use it"
 
 
 def test_a_compensation_that_has_not_come_to_its_end_has_taken_nothing_back() -> None:

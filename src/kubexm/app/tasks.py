@@ -188,7 +188,8 @@ def _after_undo(id: str, result: HostResult, past: WayBack) -> HostResult:
     """What is to be said of a change that may have been taken back, or left."""
     if past.is_taken_back(id, result.host_name):
         return replace(result, status="RolledBack")
-    return as_left(result) if past.is_left(id, result.host_name) else result
+    why = past.why_left(id, result.host_name)
+    return as_left(result, why) if why is not None else result
 
 
 def _added_up(

@@ -16,7 +16,7 @@ from kubexm.common.counting import counted
 from kubexm.engine.undo import COMPENSATE, SETTLE, UNDO, is_left, is_settling
 from kubexm.plan import codec
 from kubexm.plan import report as reports
-from kubexm.plan.result import GraphExecutionResult, HostResult, Status
+from kubexm.plan.result import LEFT, GraphExecutionResult, HostResult, Status
 from kubexm.plan.validation import inside
 from kubexm.store import Run
 
@@ -119,8 +119,8 @@ def _rolled_back(rollback: GraphExecutionResult) -> list[str]:
         lines.append(f"  not undone: {counted(len(stands), 'unit')}")
         lines += _grouped(stands, lambda host: f", because: {_first(host.message)}")
     if left:
-        lines.append(f"  left as it is, for want of an undo: {counted(len(left), 'unit')}")
-        lines += _grouped(left, lambda _: "")
+        lines.append(f"  {LEFT}: {counted(len(left), 'unit')}")
+        lines += _grouped(left, lambda host: f", because: {host.message.removeprefix(f'{LEFT}: ')}")
     return lines
 
 

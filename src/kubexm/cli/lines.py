@@ -10,7 +10,7 @@ from kubexm.engine.undo import is_left, is_settling, is_undo
 from kubexm.plan import events
 from kubexm.plan.events import AnyEvent
 from kubexm.plan.graph import ExecutionGraph
-from kubexm.plan.result import HostResult
+from kubexm.plan.result import LEFT, HostResult
 
 
 async def show_lines(subscription: Subscription, _graph: ExecutionGraph) -> None:
@@ -62,7 +62,7 @@ def _finished(node: str, host: str, result: HostResult) -> str | None:
     if result.sign == "?":
         return f"would ?  {host}  {node}: {_first(result.message)}"
     if is_left(node, result):
-        return f"left     {host}  {node}: the step has no undo"
+        return f"left     {host}  {node}: {result.message.removeprefix(f'{LEFT}: ')}"
     return None
 
 

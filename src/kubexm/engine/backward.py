@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from kubexm.engine.failures import PassedOver
 from kubexm.engine.ports import Load, Loaded
 from kubexm.engine.undo import SETTLE, UNDO, is_settling
 from kubexm.engine.work import Work
 from kubexm.plan.node import ExecutionNode, StepSpec
-from kubexm.plan.result import NO_UNDO
+from kubexm.plan.result import LEFT
 from kubexm.runtime.contexts import StepContext, UnitView
 from kubexm.step.contract import NotYet, Outcome, Step, Verdict
 
@@ -35,10 +36,11 @@ class Undone(_Backward):
     async def precheck(self, ctx: StepContext) -> Verdict:
         if self._step.can_be_undone:
             return Verdict.needed("was changed by this run")
-        return Verdict.holds(NO_UNDO)
+        return Verdict.holds(f"{LEFT}: the step has no undo")
 
     async def run(self, ctx: StepContext) -> Outcome | NotYet | None:
-        await self._step.rollback(ctx)
+        if (left := await self._step.rollback(ctx)) is not None:
+            raise PassedOver(f"{LEFT}: {left}")
         return Outcome(changed=True)
 
 

@@ -147,8 +147,8 @@ class _Paused(Step):
     def can_be_undone(self) -> bool:
         return self._step.can_be_undone
 
-    async def rollback(self, ctx: StepContext) -> None:
-        await self._step.rollback(ctx)
+    async def rollback(self, ctx: StepContext) -> str | None:
+        return await self._step.rollback(ctx)
 
     async def settle(self, ctx: StepContext) -> bool:
         return await self._step.settle(ctx)

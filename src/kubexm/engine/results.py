@@ -168,8 +168,8 @@ def rolled_back(
         for name in names:
             if past.is_taken_back(id, name):
                 hosts[name] = replace(hosts[name], status="RolledBack")
-            elif past.is_left(id, name):
-                hosts[name] = as_left(hosts[name])
+            elif (why := past.why_left(id, name)) is not None:
+                hosts[name] = as_left(hosts[name], why)
         status = node_status(hosts.values(), states[id].tolerated)
         message = node_message(hosts, status)
         nodes[id] = replace(nodes[id], host_results=hosts, status=status, message=message)

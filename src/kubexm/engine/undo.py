@@ -63,7 +63,7 @@ def is_settling(node: str) -> bool:
 
 
 def is_left(node: str, result: HostResult) -> bool:
-    """Whether this is the undo of a unit whose step has none: its change stays."""
+    """Whether this is an undo that has left the change of its unit as it is."""
     return is_undo(node) and COMPENSATE not in node and result.satisfied
 
 

@@ -25,11 +25,11 @@ class WayBack:
             if compensated:
                 self._compensations.setdefault(scope, []).append(hosts)
 
-    def is_left(self, id: str, host: str) -> bool:
-        """Whether this unit's step has no undo, so that its change stays."""
+    def why_left(self, id: str, host: str) -> str | None:
+        """Why the change of this unit stays, if its undo has left it."""
         path = f"{UNDO}/{id}"
         end = self._ends.get(path, {}).get(host)
-        return end is not None and is_left(path, end)
+        return end.message if end is not None and is_left(path, end) else None
 
     def is_taken_back(self, id: str, host: str) -> bool:
         """By the undo of the unit itself, or by the compensation of a scope around it."""

@@ -16,7 +16,7 @@ _WORST: tuple[Status, ...] = ("Failed", "Cancelled", "RolledBack")
 Sign = Literal["+", "~", "-", "=", "?", ""]
 CONNECT = "@connect"
 """Stands for a node in the cause of a host that could not be opened."""
-NO_UNDO = "left as it is: the step has no undo"
+LEFT = "left as it is"
 """What a rollback says of a change that it can't take back."""
 
 
@@ -109,9 +109,9 @@ class GraphExecutionResult(msgspec.Struct, frozen=True, rename="camel", forbid_u
         return sum(host.changed for node in nodes for host in node.host_results.values())
 
 
-def as_left(host: HostResult) -> HostResult:
+def as_left(host: HostResult, why: str) -> HostResult:
     """What a unit came to whose change a rollback left: the same, and that."""
-    said = f"{host.message}; {NO_UNDO}" if host.message else NO_UNDO
+    said = f"{host.message}; {why}" if host.message else why
     return msgspec.structs.replace(host, message=said)
 
 

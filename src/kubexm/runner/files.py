@@ -134,7 +134,8 @@ async def remove(
     await host.run("rm", "-rf" if recursive else "-f", "--", path, sudo=sudo)
 
 
-async def remove_empty(host: Host, path: str, *, sudo: bool | None = None) -> None:
-    """Remove a directory unless there is something in it."""
+async def remove_empty(host: Host, path: str, *, sudo: bool | None = None) -> bool:
+    """Remove a directory unless there is something in it; whether it is gone."""
     if await exists(host, path, sudo=sudo):
         await host.run("rmdir", "--ignore-fail-on-non-empty", "--", path, sudo=sudo)
+    return not await exists(host, path, sudo=sudo)

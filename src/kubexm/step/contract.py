@@ -113,8 +113,9 @@ class Step:
         """Whether `rollback` takes back what `run` did; if not, it is left, and that is told."""
         return type(self).rollback is not Step.rollback
 
-    async def rollback(self, ctx: StepContext) -> None:
-        """Restore what the ledger remembers."""
+    async def rollback(self, ctx: StepContext) -> str | None:
+        """Restore what the ledger remembers; if something may not be touched, why it is left."""
+        return None
 
     async def settle(self, ctx: StepContext) -> bool:
         """Go on with what was there before, when all else is undone; whether that took anything.

@@ -342,16 +342,18 @@ class Directory(Step):
             ctx.host, self.path, mode=mode, owner=self.owner, group=self.group, sudo=self.sudo
         )
 
-    async def rollback(self, ctx: StepContext) -> None:
+    async def rollback(self, ctx: StepContext) -> str | None:
         prior = ctx.ledger.recall(self._resource)
         if prior is None:
-            return
+            return None
         if prior["kind"] == "directory":
             await priors.restore(ctx.host, self.path, prior, sudo=self.sudo)
-            return
+            return None
         for path in prior["made"]:
             # What others have put there meanwhile is not ours: such a directory stays.
-            await files.remove_empty(ctx.host, path, sudo=self.sudo)
+            if not await files.remove_empty(ctx.host, path, sudo=self.sudo):
+                return f"`{path}` is not empty"
+        return None
 
     @property
     def _resource(self) -> str:
