@@ -492,3 +492,13 @@ def fails(message: str = "no", on: Sequence[str] = ()) -> Actor:
 def unreachable(*hosts: str) -> Actor:
     """An actor that finds its host gone, everywhere or on some hosts."""
     return Actor(run=raising(HostUnreachable("no route"), *hosts))
+
+
+def back(stage: Stage, plan: ExecutionFragment | None, **rest: Any) -> GraphExecutionResult:
+    """Run under `rollback`."""
+    return stage.run(plan, on_failure="rollback", **rest)
+
+
+def undone(stage: Stage) -> list[tuple[str, str]]:
+    """The units that were taken back, in order."""
+    return stage.started("rollback")

@@ -61,7 +61,7 @@ def _stored(name: str) -> tuple[Mapping[str, KnownFacts], tuple[Problem, ...]]:
         path = Home.from_environment().database
         if not path.exists():
             return {}, ()
-        # The store takes half as long to load as all else together.
+        # Not loaded where nobody asks it: `plan` has to be quick.
         from kubexm.store import facts
 
         return facts.read(path, name), ()
