@@ -6,12 +6,34 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import uuid
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from tests.connector.processes import eventually, running, with_mark
+
+# Dies the moment the second shell is there; the first was killed by somebody.
+DIES_AS_A_WATCH_BEGINS = """
+import os, signal, subprocess, sys
+from kubexm.connector.watch import Watch
+
+class Shell(subprocess.Popen):
+    begun = []
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.begun.append(self)
+        if len(self.begun) == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+subprocess.Popen, plain = Shell, subprocess.Popen
+watch = Watch()
+for _ in range(2):
+    watch.add(plain(["sleep", sys.argv[1]], start_new_session=True).pid, sudo=False)
+    Shell.begun[0].kill()
+    Shell.begun[0].wait()
+"""
 
 
 def watches(parent: int) -> list[int]:
@@ -55,6 +77,15 @@ def test_the_watch_is_replaced_when_somebody_kills_it(tmp_path: Path) -> None:
         process.kill()
 
     eventually(lambda: with_mark(mark) == set())
+
+
+def test_a_new_watch_knows_its_groups_from_the_first_moment() -> None:
+    seconds = f"1000.{uuid.uuid4().int}"
+
+    died = subprocess.run([sys.executable, "-c", DIES_AS_A_WATCH_BEGINS, seconds], check=False)
+
+    assert died.returncode == -signal.SIGKILL
+    eventually(lambda: with_mark(seconds) == set())
 
 
 @pytest.mark.slow

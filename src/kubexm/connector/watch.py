@@ -10,9 +10,10 @@ import asyncio
 import os
 import subprocess
 
-# Lines are `+ GROUP`, `- GROUP`, and `s GROUP` for a group that only sudo may signal.
+# Its arguments are the groups so far, and those that only sudo may signal: it is never without
+# them. Lines are `+ GROUP`, `- GROUP`, and `s GROUP` for one that only sudo may signal.
 _SCRIPT = """
-plain= rooted=
+plain=$1 rooted=$2
 without() { for one in $2; do [ "$one" = "$1" ] || printf '%s ' "$one"; done; }
 signal() {
   for one in $plain; do kill -s "$1" -- "-$one"; done
@@ -77,7 +78,7 @@ class Watch:
     def _start(self) -> None:
         source, self._pipe = os.pipe()
         self._shell = subprocess.Popen(
-            ("sh", "-c", _SCRIPT),
+            ("sh", "-c", _SCRIPT, "watch", self._told(sudo=False), self._told(sudo=True)),
             stdin=source,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -86,5 +87,6 @@ class Watch:
             start_new_session=True,
         )
         os.close(source)
-        for group, sudo in self._groups.items():
-            os.write(self._pipe, f"{'s' if sudo else '+'} {group}\n".encode())
+
+    def _told(self, *, sudo: bool) -> str:
+        return " ".join(str(group) for group, rooted in self._groups.items() if rooted is sudo)
