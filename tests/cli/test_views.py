@@ -150,7 +150,7 @@ def test_the_live_view_counts_what_a_rollback_undoes_and_leaves_by_unit() -> Non
         tally.take(finished(host, status="Success", changed=True))
     tally.take(finished("host00002", status="Failed", message="boom"))
     cause = Cause("fleet/m0/n", "host00002", "boom")
-    tally.take(events.TurnedBack(at=13.0, cause=cause, undo=("@undo/fleet/m0/n",)))
+    tally.take(events.TurnedBack(at=13.0, cause=cause, undo={"@undo/fleet/m0/n": 2}))
     undone = HostResult("host00000", "Success", changed=True)
     kept = HostResult("host00001", "Skipped", skipped=True)
     for result in (undone, kept):
@@ -164,7 +164,8 @@ def test_the_live_view_counts_what_a_rollback_undoes_and_leaves_by_unit() -> Non
 
 
 def test_a_rollback_does_not_promise_to_undo_what_has_no_undo() -> None:
-    turned = events.TurnedBack(at=1.0, cause=Cause("n", "h", "boom"), undo=("@undo/n", "@undo/m"))
+    undo = {"@undo/n": 1, "@undo/m": 1}
+    turned = events.TurnedBack(at=1.0, cause=Cause("n", "h", "boom"), undo=undo)
 
     line = line_of(turned)
 

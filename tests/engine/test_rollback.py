@@ -715,7 +715,7 @@ def test_the_undo_is_told_with_its_graph() -> None:
     back(stage, chain(play("a"), play("b")))
 
     (event,) = stage.told(TurnedBack)
-    assert (event.cause.node, event.undo) == ("b", ("@undo/a",))
+    assert (event.cause.node, event.undo) == ("b", {"@undo/a": 1})
 
 
 def crashed_on_the_way_back() -> RunState:

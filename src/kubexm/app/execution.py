@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,7 +26,7 @@ from kubexm.engine.debug import Ask, Debugger
 from kubexm.errors import InvalidInput, LeaseLost, Problem, Refused
 from kubexm.plan import events
 from kubexm.plan.graph import ExecutionGraph
-from kubexm.plan.records import RunState
+from kubexm.plan.records import Layer, RunState
 from kubexm.plan.result import GraphExecutionResult
 from kubexm.runtime.build import Confirm, HostConfig, Runtime, RuntimeConfig, nobody_to_ask
 from kubexm.runtime.ledger import Book
@@ -171,7 +172,7 @@ async def _runtime(job: Job, front: Front, home: Home) -> AsyncIterator[Runtime]
             world = stack.enter_context(closing(World.open(job.world)))
             if job.claim is not None:
                 world.claim(job.claim)
-        needed = _needed(job.graph, job.hosts)
+        needed = _needed(job.graph, job.hosts, job.state.former)
         config = RuntimeConfig(
             hosts=[_host(host, job, world, home) for host in needed],
             books={host.name: _book(host.name, job) for host in needed},
@@ -239,9 +240,11 @@ def refuse_what_has_no_connector(graph: ExecutionGraph, hosts: Sequence[Inventor
         raise _no_connector(far)
 
 
-def _needed(graph: ExecutionGraph, hosts: Sequence[InventoryHost]) -> list[InventoryHost]:
+def _needed(
+    graph: ExecutionGraph, hosts: Sequence[InventoryHost], former: Iterable[Layer] = ()
+) -> list[InventoryHost]:
     """The hosts that the graph names, or may come to name; others need not be reached."""
-    named = {host for node in graph for host in node.hosts}
+    named = {host for node in itertools.chain(graph, *former) for host in node.hosts}
     kinds = {node.step.kind for node in graph}
     if any(issubclass(registry.find(kind), Expander) for kind in kinds):
         named.add(CONTROL_NODE)

@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
 from typing import Any
 
+from kubexm.app import foreknown
 from kubexm.app.following import Begun, followers, hooks_around
+from kubexm.app.foreknown import Plan
+from kubexm.app.former import as_planned
 from kubexm.engine.undo import is_undo
 from kubexm.engine.way_back import touched, way_back
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.node import ANY_HOST, ExecutionNode
 from kubexm.plan.records import Reopened, RunState, Unit, UnitDone
-from kubexm.spec import references
 from kubexm.spec.expressions import compile_expression
-from kubexm.spec.inventory import InventoryHost
-from kubexm.spec.references import BadReference, Reference
-
-_FINAL = ("vars", "host")
-"""What references name that is known before the run; facts and values are found by it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A graph and the hosts it was made for."""
-
-    graph: ExecutionGraph
-    hosts: tuple[InventoryHost, ...]
+from kubexm.spec.references import Reference
 
 
 def reopening(state: RunState, plan: Plan, corrected: Plan | None) -> Reopened:
@@ -42,7 +31,12 @@ def reopening(state: RunState, plan: Plan, corrected: Plan | None) -> Reopened:
     kept = comparison.with_expanders(kept)
     units = state.done.keys() - kept
     changed = _standing(state, plan.graph) & units
-    return Reopened(at=time.time(), units=tuple(sorted(units)), changed=tuple(sorted(changed)))
+    return Reopened(
+        at=time.time(),
+        units=tuple(sorted(units)),
+        changed=tuple(sorted(changed)),
+        former=as_planned(plan, state, comparison.differing(changed)),
+    )
 
 
 def _standing(state: RunState, graph: ExecutionGraph) -> set[Unit]:
@@ -110,6 +104,15 @@ class _Comparison:
         """Those that are in the plan, or were added by one that is kept as well."""
         return {unit for unit in kept if self._stands(unit, kept)}
 
+    def differing(self, units: Iterable[Unit]) -> dict[str, list[str]]:
+        """By node the hosts of those of these units that may do something else now."""
+        hosts: dict[str, list[str]] = {}
+        for id, key in sorted(units):
+            host = self._done[id, key].result.host_name
+            if id in self._expanders or not self._is_planned_as_before(id, host):
+                hosts.setdefault(id, []).append(host)
+        return hosts
+
     def _stands(self, unit: Unit, kept: set[Unit]) -> bool:
         expander = self._expanders.get(unit[0])
         return expander is None or (expander in kept and self._stands(expander, kept))
@@ -134,8 +137,8 @@ class _Comparison:
         before, after = self._hosts.get(host), self._new_hosts.get(host)
         if before is None or after is None:
             return False
-        return _parameters(old, before) == _parameters(new, after) and all(
-            _looked_up(reference, before) == _looked_up(reference, after)
+        return foreknown.parameters(old, before) == foreknown.parameters(new, after) and all(
+            foreknown.looked_up(reference, before) == foreknown.looked_up(reference, after)
             for reference in _conditions(new)
         )
 
@@ -154,24 +157,5 @@ def _work(node: ExecutionNode) -> tuple[Any, ...]:
     return step.kind, step.needs, step.provides, node.when, node.one_of, node.hook, *edges
 
 
-def _parameters(node: ExecutionNode, host: InventoryHost) -> dict[str, Any]:
-    """The parameters on a host: however they are written, what counts is what they come to."""
-    step = node.step
-    if not step.references:
-        return step.params
-    found: dict[str, Any] = references.resolved(step.params, lambda name: _looked_up(name, host))
-    return found
-
-
 def _conditions(node: ExecutionNode) -> Iterable[Reference]:
     return compile_expression(node.when).references if node.when is not None else ()
-
-
-def _looked_up(reference: Reference, host: InventoryHost) -> Any:
-    if reference.root not in _FINAL:
-        return f"${{{reference}}}"
-    scope: Mapping[str, Any] = {"vars": host.vars, "host": host.described()}
-    try:
-        return references.in_scope(reference, scope)
-    except BadReference:
-        return None

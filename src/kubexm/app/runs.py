@@ -18,17 +18,19 @@ from kubexm.app.execution import (
     readiness,
     refuse_what_has_no_connector,
 )
+from kubexm.app.foreknown import Plan
+from kubexm.app.former import hosts_of, on_hosts
 from kubexm.app.keeping import StoredOptions, planned_again, without_secrets
 from kubexm.app.params import ResumeParams, RetryParams, RunParams
 from kubexm.app.planning import Planned
 from kubexm.app.readiness import Readiness, early
-from kubexm.app.reopening import Plan, reopening
+from kubexm.app.reopening import reopening
 from kubexm.common.paths import Home
 from kubexm.engine import MemoryJournal, Options
 from kubexm.errors import InvalidGraph, InvalidInput, Problem, Refused
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.history import Span
-from kubexm.plan.records import Unit
+from kubexm.plan.records import RunState, Unit
 from kubexm.plan.result import GraphExecutionResult
 from kubexm.plan.select import named
 from kubexm.spec.inventory import InventoryHost
@@ -284,13 +286,25 @@ async def _continue(
         hosts=plan.hosts,
         options=options.options,
         world=world,
-        state=store.state(stored.id),
+        state=_within_reach(store.state(stored.id), plan, front),
         durations=store.durations(stored.name),
         ledger=store.in_ledger(stored.name),
         require_all_hosts=options.require_all_hosts,
     )
     result = await perform_held(job, store, lease, front, home)
     return _outcome(store, stored.id, job, result)
+
+
+def _within_reach(state: RunState, plan: Plan, front: Front) -> RunState:
+    """What is known of a run, without changes on hosts that its file has no more."""
+    known = {host.name for host in plan.hosts}
+    if gone := sorted(hosts_of(state.former) - known):
+        front.tell(
+            f"note: what this run has changed on {', '.join(gone)} stays, also if it is rolled"
+            " back: the file has no such host any more"
+        )
+    state.former = on_hosts(state.former, known)
+    return state
 
 
 def _outcome(

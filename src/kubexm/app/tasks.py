@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -246,6 +247,6 @@ def _undoing(graph: ExecutionGraph, state: RunState) -> dict[str, ExecutionNode]
     forth = (*graph, *(node for item in graph.compensations for node in item.nodes))
     added = (done.fragment.nodes for done in state.done.values() if done.fragment is not None)
     return {
-        **{f"{UNDO}/{node.id}": node for node in forth},
+        **{f"{UNDO}/{node.id}": node for node in (*forth, *itertools.chain(*state.former))},
         **{node.id: node for nodes in added for node in nodes},
     }

@@ -5,12 +5,11 @@ It is fed with events and costs the same however many hosts there are.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kubexm.cli.estimate import Estimate
-from kubexm.engine.undo import SETTLE, UNDO, is_undo
+from kubexm.engine.undo import is_undo
 from kubexm.plan import events
 from kubexm.plan.events import AnyEvent
 from kubexm.plan.graph import ExecutionGraph
@@ -74,17 +73,11 @@ class Tally:
     started: float = 0.0
     turned: str = ""
     stopping: bool = False
-    _changed: Counter[str] = field(default_factory=Counter)
-    """By node the units that have changed something: so many are to be undone."""
-    _compensating: dict[str, int] = field(default_factory=dict)
-    """The same for nodes that undo a whole scope."""
 
     @classmethod
     def of(cls, graph: ExecutionGraph) -> Tally:
         tally = cls(graph.name)
         tally._grow(graph)
-        undoing = (node for item in graph.compensations for node in item.nodes)
-        tally._compensating = {node.id: _units(node) for node in undoing}
         return tally
 
     def section(self, node: str) -> Section:
@@ -142,7 +135,6 @@ class Tally:
         result = event.result
         self.estimate.end(event.node, replayed=event.replayed)
         self.section(event.node).count(result)
-        self._changed[event.node] += result.changed
         if result.status == "Failed" and not event.replayed and len(self.failures) < KEPT_FAILURES:
             failure = result.failure or "failed"
             self.failures.append(Cause(event.node, event.host, result.message, failure))
@@ -155,9 +147,7 @@ class Tally:
     def _turn(self, event: events.TurnedBack) -> None:
         self.turned = str(event.cause)
         section = self.sections[UNDOING] = Section(UNDOING)
-        for id in event.undo:
-            path = id.removeprefix(f"{UNDO}/").removesuffix(SETTLE)
-            units = self._compensating.get(path, self._changed[path])
+        for id, units in event.undo.items():
             section.units += units
             self.estimate.add(id, units)
 

@@ -10,6 +10,7 @@ from kubexm.engine import collector
 from kubexm.engine.backward import backward, settles
 from kubexm.engine.bus import Bus
 from kubexm.engine.expansion import Grown
+from kubexm.engine.former import Successors
 from kubexm.engine.journal import Journal
 from kubexm.engine.options import Control, Options
 from kubexm.engine.ports import EngineRuntime, Load
@@ -28,8 +29,9 @@ from kubexm.plan import events
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.node import ExecutionNode
 from kubexm.plan.policy import OnFailure
-from kubexm.plan.records import HostSeen, RunState, Turned, Unit
+from kubexm.plan.records import HostSeen, Layer, RunState, Turned, Unit
 from kubexm.plan.result import Cause, GraphExecutionResult
+from kubexm.runtime.contexts import UnitView
 
 
 async def execute(
@@ -190,23 +192,35 @@ class _Run:
     def _has_yet_to_go_back(self, walk: Scheduler) -> bool:
         """Whether it was stopped right before it would have turned."""
         due = self.policy == "rollback" and walk.losses.halt is not None
-        return due and walk.cancelled is not None and bool(_changed(walk, self.state.late))
+        changed = bool(_changed(walk, self.state.late) or self.state.former)
+        return due and walk.cancelled is not None and changed
 
     async def _undo(self, walk: Scheduler, cause: Cause) -> Scheduler | None:
         grown = Grown(self.graph, walk.expanded)
         self.changed = _changed(walk, self.state.late)
-        settling = {id for id in self.changed if settles(self.load(grown.nodes[id]))}
-        undo = undo_graph(self.graph, grown, self.changed, settling)
+        former = self._former(grown)
+        undone = grown.nodes | {node.id: node for layer in former for node in layer}
+        changed = (*self.changed, *(undone.keys() - grown.nodes.keys()))
+        settling = {id for id in changed if settles(self.load(undone[id]))}
+        undo = undo_graph(self.graph, grown, self.changed, settling, former)
         if undo is None:
             return None
         if self.state.turned is None:
             await walk.durably(Turned(at=self.runtime.now(), cause=cause))
         now = self.runtime.now()
-        self.bus.publish(events.TurnedBack(at=now, cause=cause, undo=tuple(undo.nodes)))
-        work = backward(self.load, grown.nodes, _compensating(grown))
+        units = {id: len(node.hosts) for id, node in undo.nodes.items()}
+        self.bus.publish(events.TurnedBack(at=now, cause=cause, undo=units))
+        work = backward(self.load, undone, _compensating(grown))
         back = self._scheduler(undo, work, "isolate")
         await back.walk(quarantined=self._lost_before(undo=True))
         return back
+
+    def _former(self, grown: Grown) -> tuple[Layer, ...]:
+        def view(host: str) -> UnitView:
+            return self.runtime.view(host, {})
+
+        successors = Successors(grown.nodes, self.changed, self.load, view)
+        return successors.without_theirs(self.state.former)
 
     def _result(self, walk: Scheduler, back: Scheduler | None) -> GraphExecutionResult:
         losses = walk.losses

@@ -81,10 +81,10 @@ class Expanded(Event, frozen=True):
 
 
 class TurnedBack(Event, frozen=True):
-    """The run undoes what it changed; `undo` are the ids of the undo graph."""
+    """The run undoes what it changed; `undo` has the units of each node of the undo graph."""
 
     cause: Cause
-    undo: tuple[str, ...] = ()
+    undo: dict[str, int] = {}
 
 
 class LogLine(Event, frozen=True):

@@ -14,12 +14,15 @@ import msgspec
 
 from kubexm.plan.events import ProducedValue
 from kubexm.plan.fragment import ExecutionFragment
+from kubexm.plan.node import ExecutionNode
 from kubexm.plan.result import Cause, HostResult
 
 Unit = tuple[str, str]
 """A node id and a host name; `*` is the host of a `one_of` node."""
 UNDO = "@undo"
 """First segment of the paths of what takes something back."""
+Layer = tuple[ExecutionNode, ...]
+"""Nodes that stand on none of each other, but perhaps on those of layers before."""
 
 
 class Record(msgspec.Struct, frozen=True, tag=True, rename="camel", omit_defaults=True):
@@ -88,10 +91,12 @@ class Reopened(Record, frozen=True):
     """A retry: these units are pending again, and no host is quarantined.
 
     What some of them `changed` still stands: a rollback takes it back, whatever they find now.
+    So it does with what `former` nodes changed, which are no more, or do something else now.
     """
 
     units: tuple[Unit, ...]
     changed: tuple[Unit, ...] = ()
+    former: tuple[Layer, ...] = ()
 
 
 class LifeBegan(Record, frozen=True):
@@ -136,6 +141,8 @@ class RunState:
     boots: dict[str, str] = field(default_factory=dict)
     priors: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
     """What the run has found before its changes, by host and resource."""
+    former: tuple[Layer, ...] = ()
+    """What earlier plans of the run have changed, as it was planned, on the hosts in question."""
     turned: Cause | None = None
     late: set[Unit] = field(default_factory=set)
     """Done after the run turned back, so no part of what is undone."""
@@ -208,9 +215,22 @@ class RunState:
         }
         self.priors = {host: found for host, found in self.priors.items() if host in stuck}
 
+    def _still_there(self, layer: Layer) -> Layer:
+        """The nodes of a layer on the hosts where the run, which has turned, did not undo them."""
+        left = ((node, self._not_undone(node)) for node in layer)
+        return tuple(msgspec.structs.replace(node, hosts=hosts) for node, hosts in left if hosts)
+
+    def _not_undone(self, node: ExecutionNode) -> tuple[str, ...]:
+        undos = {host: self.done.get((f"{UNDO}/{node.id}", host)) for host in node.hosts}
+        return tuple(
+            host for host, undo in undos.items() if undo is None or _came_to_nothing(undo.result)
+        )
+
     def _reopen(self, record: Reopened) -> None:
         if self.turned is not None:
             self._forget_priors()
+            self.former = tuple(filter(None, map(self._still_there, self.former)))
+        self.former += record.former
         standing = set(record.changed)
         for unit in record.units:
             self.done.pop(unit, None)

@@ -113,6 +113,11 @@ class Step:
         """Whether `rollback` takes back what `run` did; if not, it is left, and that is told."""
         return type(self).rollback is not Step.rollback
 
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """What the ledger calls the things that it changes; nothing if it keeps no ledger."""
+        return tuple(f"file:{path}" for path in self.writes())
+
     async def rollback(self, ctx: StepContext) -> str | None:
         """Restore what the ledger remembers; if something may not be touched, why it is left."""
         return None

@@ -44,6 +44,10 @@ class Edit(Step):
         """What the ledger calls the part of the file that is ours."""
         raise NotImplementedError
 
+    @property
+    def resources(self) -> tuple[str, ...]:
+        return (self.resource(),)
+
     def taken(self, old: str) -> Mapping[str, Any]:
         """What the edit takes out of the text, and where it was."""
         raise NotImplementedError

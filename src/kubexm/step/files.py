@@ -335,7 +335,7 @@ class Directory(Step):
         return Verdict.needed("; ".join(reasons), "~") if reasons else Verdict.holds()
 
     async def run(self, ctx: StepContext) -> None:
-        await ctx.ledger.capture(self._resource, partial(self._prior, ctx))
+        await ctx.ledger.capture(self.resources[0], partial(self._prior, ctx))
         mode = mode_bits(self.mode)
         await files.make_directory(ctx.host, self.path, mode=mode, sudo=self.sudo)
         await files.set_attributes(
@@ -343,7 +343,7 @@ class Directory(Step):
         )
 
     async def rollback(self, ctx: StepContext) -> str | None:
-        prior = ctx.ledger.recall(self._resource)
+        prior = ctx.ledger.recall(self.resources[0])
         if prior is None:
             return None
         if prior["kind"] == "directory":
@@ -356,8 +356,8 @@ class Directory(Step):
         return None
 
     @property
-    def _resource(self) -> str:
-        return f"directory:{self.path}"
+    def resources(self) -> tuple[str, ...]:
+        return (f"directory:{self.path}",)
 
     async def _prior(self, ctx: StepContext, copy: str) -> Prior:
         path = PurePosixPath(self.path)

@@ -56,8 +56,8 @@ class Package(Step):
 
     async def run(self, ctx: StepContext) -> None:
         found = await packages.versions(ctx.host, self._bare, sudo=self.sudo)
-        for name in self._bare:
-            await ctx.ledger.remember(f"package:{name}", {"version": found.get(name)})
+        for name, resource in zip(self._bare, self.resources, strict=True):
+            await ctx.ledger.remember(resource, {"version": found.get(name)})
         if self.present:
             wanted = [name for name in self.names if _missing(name, found)]
             await packages.install(ctx.host, wanted, sudo=self.sudo)
@@ -66,7 +66,8 @@ class Package(Step):
 
     async def rollback(self, ctx: StepContext) -> None:
         found = await packages.versions(ctx.host, self._bare, sudo=self.sudo)
-        priors = {name: ctx.ledger.recall(f"package:{name}") for name in self._bare}
+        recalled = map(ctx.ledger.recall, self.resources)
+        priors = dict(zip(self._bare, recalled, strict=True))
         known = {name: prior["version"] for name, prior in priors.items() if prior is not None}
         back = [f"{name}={old}" for name, old in known.items() if old and found.get(name) != old]
         gone = [name for name, old in known.items() if old is None and name in found]
@@ -74,6 +75,10 @@ class Package(Step):
             await packages.remove(ctx.host, gone, sudo=self.sudo)
         if back:
             await packages.install(ctx.host, back, sudo=self.sudo)
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        return tuple(f"package:{name}" for name in self._bare)
 
     @property
     def _bare(self) -> tuple[str, ...]:

@@ -78,7 +78,7 @@ class Service(Step):
     async def run(self, ctx: StepContext) -> None:
         state, files_now, recorded = await self._look(ctx)
         prior = {"active": state.is_active, "enabled": state.is_enabled, "record": recorded}
-        await ctx.ledger.remember(self._resource, prior)
+        await ctx.ledger.remember(self.resources[0], prior)
         if state.stale:
             await services.daemon_reload(ctx.host, sudo=self.sudo)
         if self.enabled is not None and self._is_enabled_wrongly(state):
@@ -89,7 +89,7 @@ class Service(Step):
             await services.record(ctx.host, self.unit, files_now, sudo=self.sudo)
 
     async def rollback(self, ctx: StepContext) -> None:
-        prior = ctx.ledger.recall(self._resource)
+        prior = ctx.ledger.recall(self.resources[0])
         if prior is None:
             return
         state, _, _ = await self._look(ctx)
@@ -102,7 +102,7 @@ class Service(Step):
     async def settle(self, ctx: StepContext) -> bool:
         """Its files are put back by now: have systemd read them, and the unit run with them."""
         state, files_now, recorded = await self._look(ctx)
-        prior = ctx.ledger.recall(self._resource) or {}
+        prior = ctx.ledger.recall(self.resources[0]) or {}
         if state.stale:
             await services.daemon_reload(ctx.host, sudo=self.sudo)
         outdated = state.stale or recorded != files_now
@@ -125,8 +125,8 @@ class Service(Step):
         return done.text
 
     @property
-    def _resource(self) -> str:
-        return f"service:{self.unit}"
+    def resources(self) -> tuple[str, ...]:
+        return (f"service:{self.unit}",)
 
     def _require_usable(self, state: UnitState) -> None:
         if not state.is_known and (self.running or self.enabled):

@@ -1,0 +1,227 @@
+"""A rollback of a retry with a corrected file undoes what the file before has changed, too."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.app.site import Site, stopping_at, task_of
+
+from kubexm.app import runs, tasks
+from kubexm.app.execution import Front
+from kubexm.app.params import PipelineParams, RetryParams
+from kubexm.app.runs import RunOutcome
+from kubexm.plan.result import GraphExecutionResult, NodeResult
+
+HOSTS = """
+hosts:
+  - {name: n1, roles: [node]}
+  - {name: n2, roles: [node]}
+runOnRoles: [node]
+"""
+WORLD = """
+simulate:
+  machine:
+    files: {/etc/kept: before, /etc/site.conf: before}
+    services: {web: {active: true}}
+  scripts: [{argv: [deploy], exit: 1}, {argv: ["true"]}]
+"""
+FAILS = "{name: fails, command: {argv: [deploy]}}"
+
+
+def file(*steps: str, policy: str = "rollback", hosts: str = HOSTS, last: str = FAILS) -> str:
+    listed = "\n".join(f"        - {step}" for step in (*steps, last))
+    return (
+        f"{hosts}onFailure: {policy}\nmodules:\n- name: base\n  tasks:\n"
+        f"    - name: work\n      steps:\n{listed}\n{WORLD}"
+    )
+
+
+def failed(site: Site, *steps: str) -> str:
+    """A run that has changed something, failed, and kept what it did."""
+    site.write(file(*steps, policy="isolate"))
+    outcome = site.run()
+    assert outcome.result.status == "Failed"
+    return task_of(outcome)
+
+
+def corrected(site: Site, task: str, *steps: str, front: Front | None = None) -> RunOutcome:
+    site.write(file(*steps))
+    retried = RetryParams(task, PipelineParams(site.file))
+    return asyncio.run(runs.retry(retried, front or Front(), site.home))
+
+
+def undone(result: GraphExecutionResult) -> dict[str, list[str]]:
+    """The hosts of each node on the way back, by path without the part that all have."""
+    assert result.rollback is not None
+    return {
+        id.removeprefix("@undo/site/base/work/"): sorted(node.host_results)
+        for id, node in result.rollback.node_results.items()
+    }
+
+
+def former(result: GraphExecutionResult, name: str) -> NodeResult:
+    """What came of the undo of a node that the corrected file has no more."""
+    assert result.rollback is not None
+    (found,) = (
+        node
+        for id, node in result.rollback.node_results.items()
+        if id.startswith(f"@undo/site/base/work/{name}/@former/")
+    )
+    return found
+
+
+BOTH = ["n1", "n2"]
+MADE = "{name: made, file: {path: /srv/a, content: one}}"
+
+
+def test_a_file_that_the_corrected_step_does_not_name_any_more_is_taken_away(site: Site) -> None:
+    task = failed(site, MADE)
+
+    outcome = corrected(site, task, MADE.replace("/srv/a", "/srv/b"))
+
+    assert outcome.result.status == "RolledBack"
+    assert (site.read("n1", "/srv/a"), site.read("n1", "/srv/b")) == (None, None)
+    paths = undone(outcome.result)
+    assert paths.pop("made") == BOTH
+    assert paths.pop("made/@former/1") == BOTH
+
+
+def test_what_only_the_old_file_had_is_put_back(site: Site) -> None:
+    task = failed(site, "{name: kept, file: {path: /etc/kept, content: ours}}", MADE)
+
+    outcome = corrected(site, task)
+
+    assert outcome.result.status == "RolledBack"
+    assert (site.read("n2", "/etc/kept"), site.read("n2", "/srv/a")) == ("before", None)
+
+
+def test_another_content_at_the_same_path_is_undone_once(site: Site) -> None:
+    task = failed(site, MADE)
+
+    outcome = corrected(site, task, MADE.replace("one", "two"))
+
+    assert site.read("n1", "/srv/a") is None
+    assert [path for path in undone(outcome.result) if "made" in path] == ["made"]
+
+
+def test_another_kind_of_step_for_the_same_path_is_undone_once(site: Site) -> None:
+    task = failed(site, MADE)
+
+    outcome = corrected(site, task, "{name: made, template: {path: /srv/a, text: two}}")
+
+    assert site.read("n1", "/srv/a") is None
+    assert [path for path in undone(outcome.result) if "made" in path] == ["made"]
+
+
+def test_references_mean_what_they_meant(site: Site) -> None:
+    placed = "{name: made, file: {path: '${vars.place}.${host.name}', content: one}}"
+    site.write(file(placed, policy="isolate", hosts=HOSTS + "vars: {place: /srv/old}\n"))
+    task = task_of(site.run())
+    assert site.read("n2", "/srv/old.n2") == "one"
+    site.write(file(placed, hosts=HOSTS + "vars: {place: /srv/new}\n"))
+
+    outcome = site.retry(task, corrected=True)
+
+    assert outcome.result.status == "RolledBack"
+    for place in ("/srv/old.n2", "/srv/new.n2"):
+        assert site.read("n2", place) is None
+
+
+def test_an_escaped_reference_stays_text(site: Site) -> None:
+    task = failed(site, "{name: made, file: {path: '/srv/$${vars.x}', content: '${host.name}'}}")
+    assert site.read("n1", "/srv/${vars.x}") == "n1"
+
+    corrected(site, task)
+
+    assert site.read("n1", "/srv/${vars.x}") is None
+
+
+def test_the_undo_goes_backwards_through_the_old_file(site: Site) -> None:
+    inside = [
+        "{name: place, directory: {path: /srv/old/deep}}",
+        "{name: inner, file: {path: /srv/old/deep/one, content: one}}",
+    ]
+    task = failed(site, *inside)
+
+    outcome = corrected(site, task)
+
+    assert outcome.result.status == "RolledBack"
+    # A directory that is not empty would have been left.
+    assert former(outcome.result, "place").host_results["n1"].status == "Success"
+
+
+def test_a_service_that_is_in_the_file_no_more_runs_with_the_settings_of_before(site: Site) -> None:
+    settings = "{name: settings, file: {path: /etc/site.conf, content: ours}}"
+    service = "{name: web, service: {unit: web, restartsOn: [/etc/site.conf]}}"
+    task = failed(site, settings, service)
+
+    outcome = corrected(site, task)
+
+    assert site.read("n1", "/etc/site.conf") == "before"
+    assert any(path.endswith("/@settle") for path in undone(outcome.result))
+
+
+def test_what_can_not_be_undone_is_named_as_left(site: Site) -> None:
+    task = failed(site, "{name: ran, command: {argv: ['true']}}", MADE)
+
+    outcome = corrected(site, task)
+
+    left = former(outcome.result, "ran").host_results["n1"]
+    assert left.message == "left as it is: the step has no undo"
+
+
+def test_a_host_that_the_file_has_no_more_is_told(site: Site) -> None:
+    task = failed(site, MADE)
+    said: list[str] = []
+    site.write(file(MADE, hosts=HOSTS.replace("  - {name: n2, roles: [node]}\n", "")))
+
+    retried = RetryParams(task, PipelineParams(site.file))
+    outcome = asyncio.run(runs.retry(retried, Front(tell=said.append), site.home))
+
+    assert outcome.result.status == "RolledBack"
+    assert site.read("n1", "/srv/a") is None
+    assert site.read("n2", "/srv/a") == "one"
+    (note,) = said
+    assert "has changed on n2 stays" in note
+
+
+def test_a_retry_that_succeeds_forgets_what_only_the_old_file_had(site: Site) -> None:
+    task = failed(site, MADE)
+    site.write(file(last="{name: other, file: {path: /srv/b, content: two}}"))
+
+    outcome = site.retry(task, corrected=True)
+
+    assert outcome.result.status == "Success"
+    assert (site.read("n1", "/srv/a"), site.read("n1", "/srv/b")) == ("one", "two")
+
+
+def test_what_was_undone_is_not_undone_again(site: Site) -> None:
+    task = failed(site, MADE)
+    corrected(site, task)
+    site.put("n1", "/srv/a", "somebody else's")
+
+    outcome = corrected(site, task, "{name: other, file: {path: /srv/b, content: two}}")
+
+    assert outcome.result.status == "RolledBack"
+    assert site.read("n1", "/srv/a") == "somebody else's"
+    assert [path for path in undone(outcome.result) if "made" in path] == []
+
+
+def test_a_way_back_that_was_stopped_goes_on(site: Site) -> None:
+    task = failed(site, MADE, "{name: kept, file: {path: /etc/kept, content: ours}}")
+    stopped = corrected(site, task, front=stopping_at("2", undo=True))
+    assert stopped.result.status == "Cancelled"
+
+    outcome = site.resume(task)
+
+    assert outcome.result.status == "RolledBack"
+    assert (site.read("n1", "/etc/kept"), site.read("n1", "/srv/a")) == ("before", None)
+
+
+def test_task_show_knows_what_was_undone(site: Site) -> None:
+    task = failed(site, MADE)
+    outcome = corrected(site, task)
+
+    shown = tasks.show(site.home, task)
+
+    assert undone(shown.result) == undone(outcome.result)
