@@ -46,6 +46,42 @@ def test_secrets_in_mappings_and_lists_are_hidden_too() -> None:
     assert vault.redact("alpha-beta 5") == "*** 5"
 
 
+def test_a_number_in_a_secret_is_hidden_as_it_is_written() -> None:
+    vault = SecretVault()
+    vault.conceal({"pin": 48151623, "key": [-98765], "rate": 0.12345})
+
+    assert vault.redact("48151623, 98765, -98765 or 0.12345") == "***, ***, -*** or ***"
+
+
+def test_a_number_that_could_be_a_port_a_year_or_a_count_is_not_hidden() -> None:
+    vault = SecretVault()
+    vault.conceal({"port": 5432, "share": 0.0025, "more": [True, None, 0.0]})
+    text = "5432 0.0025 True true 1 null None 0.0"
+
+    assert vault.redact(text) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["{not: json", "[main]\nkey = 1234567", pytest.param("[" * 100_000, id="too deep")]
+)
+def test_a_text_that_only_begins_as_json_does_is_hidden_as_any_other(text: str) -> None:
+    vault = SecretVault()
+    vault.conceal(text)
+
+    assert vault.redact(f"it is {text}!") == "it is ***!"
+
+
+def test_a_secret_that_is_a_json_document_is_hidden_part_by_part(tmp_path: Path) -> None:
+    path = tmp_path / "account.json"
+    path.write_text('{"pin": 48151623, "rate": 1.50250, "port": 5432, "keys": ["alpha-beta"]}\n')
+    vault = SecretVault()
+
+    vault.reveal(SecretRef(f"file://{path}"))
+
+    assert vault.redact("48151623 1.50250 5432 alpha-beta") == "*** *** 5432 ***"
+    assert vault.redact(path.read_text()) == "***\n"
+
+
 @pytest.mark.parametrize(
     ("uri", "said"),
     [

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ from kubexm.errors import StepFailed
 HIDDEN = "***"
 SHORTEST = 4
 """A shorter secret would hide half of any text, and protects nothing."""
+SHORTEST_NUMBER = 5
+"""Numbers of four digits are ports, years and counts, and stand in any output; text seldom does."""
 
 
 class SecretVault:
@@ -30,21 +34,9 @@ class SecretVault:
         return self._values[reference.uri]
 
     def conceal(self, value: Any) -> None:
-        """Redact this value from now on; in a list or mapping, every text in it."""
-        if isinstance(value, dict):
-            for item in value.values():
-                self.conceal(item)
-        elif isinstance(value, (list, tuple)):
-            for item in value:
-                self.conceal(item)
-        elif isinstance(value, str) and len(value.strip()) >= SHORTEST:
-            self._hide(value.strip())
-
-    def _hide(self, text: str) -> None:
-        # Output comes line by line, so a secret of several lines is hidden line by line too.
-        for part in {text, *(line.strip() for line in text.splitlines())}:
-            if len(part) >= SHORTEST and part not in self._hidden:
-                self._hidden.append(part)
+        """Redact this value from now on; in a list or mapping, every text and number in it."""
+        self._hidden += sorted({*_parts(value)}.difference(self._hidden))
+        # The longest first, or the rest of a secret that holds another one would be shown.
         self._hidden.sort(key=len, reverse=True)
 
     def redact(self, text: str) -> str:
@@ -53,6 +45,49 @@ class SecretVault:
             if value in text:
                 text = text.replace(value, HIDDEN)
         return text
+
+
+class _Number(str):
+    """A number as a document has it: `1.50` would be another text once it is read."""
+
+    __slots__ = ()
+
+
+def _parts(secret: Any) -> Iterator[str]:
+    """All that is hidden of a secret, wherever it turns up."""
+    found = [secret]
+    while found:
+        part = found.pop()
+        if isinstance(part, dict):
+            found.extend(part.values())
+        elif isinstance(part, (list, tuple)):
+            found.extend(part)
+        elif isinstance(part, (int, float, _Number)):
+            yield from _digits(str(part))
+        elif isinstance(part, str):
+            yield from _lines(part.strip())
+            found.append(_document(part.strip()))
+
+
+def _digits(number: str) -> Iterator[str]:
+    if sum(map(str.isdigit, number.lstrip("-0."))) >= SHORTEST_NUMBER:
+        yield number.lstrip("-")
+
+
+def _lines(text: str) -> Iterator[str]:
+    # Output comes line by line, so a secret of several lines is hidden line by line too.
+    lines = (text, *(line.strip() for line in text.splitlines()))
+    return (line for line in lines if len(line) >= SHORTEST)
+
+
+def _document(text: str) -> Any:
+    """What a text holds that is a mapping or a list in JSON; nothing of any other."""
+    if not text.startswith(("{", "[")):
+        return None
+    try:
+        return json.loads(text, parse_int=_Number, parse_float=_Number)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _resolve(reference: SecretRef) -> str:
