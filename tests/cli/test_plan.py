@@ -59,6 +59,16 @@ def test_no_secret_is_written_out(kubexm: Kubexm, pipeline: Write) -> None:
     assert "login ${vars.db.password} ${vars.how} a${vars.db}" in shown
 
 
+@pytest.mark.parametrize("name", ["token", "db.password", "spec.pools.token"])
+def test_a_secret_on_the_command_line_is_refused_whatever_it_is_a_part_of(
+    kubexm: Kubexm, pipeline: Write, name: str
+) -> None:
+    answer = kubexm("plan", "-f", pipeline("- {name: a, noop: }"), "--set", f"{name}=hunter2")
+
+    assert answer.code == 2
+    assert f"--set {name}: a secret written out" in answer.err
+
+
 def test_an_assertion_reads_as_what_it_asserts(kubexm: Kubexm, pipeline: Write) -> None:
     file = pipeline(
         "- {name: a, assert: {that: facts.cpus >= 2, message: enough processors}}\n"

@@ -104,6 +104,66 @@ def test_what_is_none_is_left_alone(data: Any) -> None:
     assert said(data) == []
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"env": {"DB_PASSWORD": "hunter2"}},
+        {"data": {"db": {"password": "hunter2"}}},
+        {"secrets": {"name": "hunter2"}},
+        {"vars": {"tokens": {"/srv/app": "hunter2"}}},
+        {"spec": {"hosts": [{"labels": {"db-password": "hunter2"}}]}},
+        {"spec": {"hosts": [{"vars": {"dbPassword": "hunter2"}}]}},
+        {"spec": {"simulate": {"scripts": [{"argv": ["login", "--password", "hunter2"]}]}}},
+        {"spec": {"simulate": {"machine": {"files": {"/k": "-----BEGIN PRIVATE KEY-----"}}}}},
+    ],
+)
+def test_what_a_step_or_an_expression_can_use_is_judged_by_the_name_that_it_is_given(
+    data: Any,
+) -> None:
+    (message,) = said(data)
+
+    assert "written out" in message
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"vars": {"files": {"/etc/app.token": "made", "~/.db-password": "x", "./token": "x"}}},
+        {"data": {"modes": {"/etc/app.token": "0600"}}},
+        {"spec": {"pools": {"token": {"size": 1, "scope": "host"}}}},
+        {"spec": {"groups": {"secrets": {"roles": ["vault"], "minimum": 1}}}},
+        {"spec": {"simulate": {"machine": {"files": {"/etc/app.token": "made"}}}}},
+        {"spec": {"simulate": {"machines": {"*-token": {"osId": "debian"}}}}},
+        {"spec": {"simulate": {"packages": {"app-secrets": {"version": "2.0"}}}}},
+        {"spec": {"simulate": {"scripts": [{"effects": {"packages": {"app-secrets": "2.0"}}}]}}},
+        {"spec": {"simulate": {"scripts": [{"effects": {"files": {"/etc/app.token": "made"}}}]}}},
+    ],
+)
+def test_what_is_under_a_path_or_the_name_of_a_thing_is_not_judged_by_that(data: Any) -> None:
+    assert said(data) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "variable"),
+    [
+        ("db-password", "DB_PASSWORD"),
+        ("app.token", "APP_TOKEN"),
+        ("conf/app.token", "APP_TOKEN"),
+        ("example.com/db-password", "DB_PASSWORD"),
+        ("_token", "TOKEN"),
+        ("2nd-token", "TOKEN"),
+        ("db2-token", "DB2_TOKEN"),
+        ("clé-token", "TOKEN"),
+    ],
+)
+def test_the_variable_that_is_offered_has_a_name_that_a_shell_takes(
+    key: str, variable: str
+) -> None:
+    (finding,) = literals.findings({key: "hunter2"})
+
+    assert finding.hint == f"write `env://{variable}` or `file:///PATH` in its place"
+
+
 def test_the_remedy_fits_the_place() -> None:
     data = {
         "env": {"DB_PASSWORD": "x"},

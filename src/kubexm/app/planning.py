@@ -67,7 +67,7 @@ def literal_secrets(overrides: Iterable[str]) -> list[Problem]:
     return [
         Problem(finding.message, str(override), finding.hint)
         for override in parse_overrides(overrides)
-        for finding in literals.findings(_nested(override))
+        for finding in literals.findings(_nested(override), ("spec", "vars"))
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from typing import Any
 
 from kubexm.common.secrets import is_reference
@@ -17,6 +17,7 @@ _WORDS = (
 )
 _KEY = re.compile(rf"(?:.*[-_.])?{_WORDS}s?|pgpassword|mysql-pwd|db-pwd|sshpass|rediscli-auth")
 """Words for secrets, and the variables that programs take theirs from."""
+_PATH = re.compile(r"(?:~|\.{1,2})?/")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _ARGUMENT = re.compile(rf"--?(?:[a-z0-9-]+-)?{_WORDS}=(?!\$\{{)\S+", re.IGNORECASE)
 _FLAG = re.compile(
@@ -64,7 +65,7 @@ def findings(data: Any, path: DataPath = ()) -> Iterator[Finding]:
     """Every text that looks like a secret, by its key or by itself."""
     if isinstance(data, Mapping):
         for key, value in data.items():
-            if names_a_secret(str(key)):
+            if names_a_secret(str(key)) and not _names_things(path):
                 yield from _written_out(value, str(key), (*path, key))
             else:
                 yield from findings(value, (*path, key))
@@ -79,8 +80,22 @@ def findings(data: Any, path: DataPath = ()) -> Iterator[Finding]:
 
 
 def names_a_secret(key: str) -> bool:
-    """Whether a value under this key is a secret."""
+    """Whether a value under this key is a secret; the path of a file names none."""
+    if _PATH.match(key):
+        return False
     return _KEY.fullmatch(_CAMEL.sub("-", key).lower().replace("_", "-")) is not None
+
+
+def _names_things(path: DataPath) -> bool:
+    """Whether the keys of the mapping here are the names of hosts, packages and the like.
+
+    No step and no expression can take what is in there. Labels are not among them: as variables
+    do, they go wherever `${host.labels.NAME}` is written.
+    """
+    match path:
+        case ("spec", "simulate", *_) | ("spec", "pools" | "groups"):
+            return True
+    return False
 
 
 def _written_out(value: Any, key: str, path: DataPath) -> Iterator[Finding]:
@@ -93,13 +108,20 @@ def _written_out(value: Any, key: str, path: DataPath) -> Iterator[Finding]:
 
 
 def _instead(key: str, path: DataPath) -> str:
-    variable = re.sub(r"[^A-Z0-9]+", "_", _CAMEL.sub("_", key).upper())
+    variable = _variable(key)
     around = path[-2] if len(path) > 1 else ""
     if around == "env":
         return f"write `secretEnv: {{{key}: env://{variable}}}` in place of it under `env`"
     if around == "data":
         return f"use `secret-template`, with `secrets: {{{key}: env://{variable}}}`"
     return f"write `env://{variable}` or `file:///PATH` in its place"
+
+
+def _variable(key: str) -> str:
+    """The name of an environment variable for this: plain words, and no digit in front."""
+    words = re.split(r"[\W_]+", _CAMEL.sub("_", key.rpartition("/")[2]).upper())
+    plain = (word for word in words if word.isascii())
+    return "_".join(dropwhile(lambda word: not word[:1].isalpha(), plain))
 
 
 def _after_flags(entries: Sequence[Any], path: DataPath) -> Iterator[Finding]:
