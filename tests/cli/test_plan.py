@@ -161,6 +161,48 @@ def test_a_host_on_which_nothing_is_selected_is_told_beside_the_document(
     assert yaml.safe_load(answer.out)
 
 
+LOCKED = """\
+  hooks:
+    pre: [{name: lock, runOnRoles: [web], barrier: true, noop: }]
+    always: [{name: unlock, runOnRoles: [web], barrier: true, noop: }]
+"""
+
+
+@pytest.mark.parametrize("command", [("plan",), ("run", "--simulate")])
+def test_a_lock_that_goes_with_its_host_is_a_warning_that_names_both_halves_and_the_host(
+    kubexm: Kubexm, pipeline: Write, command: tuple[str, ...]
+) -> None:
+    file = pipeline("- {name: a, noop: }", more=LOCKED)
+
+    data = json.loads(kubexm(*command, "-f", file, "--hosts", "n2", "-o", "json").out)
+
+    assert data["warnings"] == [
+        {
+            "message": "`--hosts` leaves out `n1`: what is left of `site` runs without"
+            " `site/@pre-1/lock` and `site/@always-1/unlock`",
+            "where": "",
+            "hint": "add `--hosts n1` to keep them",
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    "command", [("plan",), ("graph",), ("run", "--simulate"), ("run", "--simulate", "--check")]
+)
+def test_a_lock_that_goes_with_its_host_is_told_and_one_that_stays_is_not(
+    kubexm: Kubexm, pipeline: Write, command: tuple[str, ...]
+) -> None:
+    file = pipeline("- {name: a, noop: }", more=LOCKED)
+
+    without = kubexm(*command, "-f", file, "--hosts", "n2")
+    guarded = kubexm(*command, "-f", file, "--hosts", "n2", "--hosts", "n1")
+
+    assert (without.code, guarded.code) == (0, 0)
+    assert "warning: `--hosts` leaves out `n1`: " in without.out + without.err
+    assert "hint: add `--hosts n1` to keep them" in without.out + without.err
+    assert "warning: " not in guarded.out + guarded.err
+
+
 def test_a_selection_that_leaves_nothing_is_refused(kubexm: Kubexm, pipeline: Write) -> None:
     file = pipeline("- {name: web, runOnRoles: [web], directory: {path: /srv/web}}")
 

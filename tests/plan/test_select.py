@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.strategies import graphs, host_names, some_of
 from tests.unit_order import follows, units
 
-from kubexm.errors import UnknownPath
+from kubexm.errors import Problem, UnknownPath
 from kubexm.plan import (
     Compensation,
     ExecutionFragment,
@@ -29,7 +29,7 @@ from kubexm.plan import (
     scope,
 )
 from kubexm.plan.scope import Moment
-from kubexm.plan.select import Selection, in_vain, select
+from kubexm.plan.select import Selection, in_vain, select, unguarded
 
 HOSTS = host_names(3)
 STEP = StepSpec("command")
@@ -329,6 +329,83 @@ class TestGuards:
         chosen = select(self.graph(lock_on="h1"), Selection(hosts=("h3",)))
 
         assert chosen.hosts == ("h3",)
+
+    def test_hooks_that_go_with_their_host_are_told_with_that_host_and_what_keeps_them(
+        self,
+    ) -> None:
+        (told,) = self.told(self.graph(lock_on="h1"), Selection(hosts=("h3",)))
+
+        assert told.message == (
+            "`--hosts` leaves out `h1`: what is left of `create` runs without"
+            " `create/@pre-1/lock`, `create/@on-failure-1/lock` and `create/@always-1/lock`"
+        )
+        assert told.hint == "add `--hosts h1` to keep them"
+
+    @pytest.mark.parametrize(
+        "selection",
+        [
+            Selection(hosts=("h1", "h3")),
+            Selection(hosts=("h*",), only=("batch-h3",)),
+            Selection(only=("batch-h3",)),
+            Selection(skip=("batch-h1",)),
+            Selection(hosts=("h3",), skip=("@pre-1", "@on-failure-1", "@always-1")),
+        ],
+    )
+    def test_nothing_is_told_of_hooks_that_stay_or_that_were_left_out_by_name(
+        self, selection: Selection
+    ) -> None:
+        assert self.told(self.graph(lock_on="h1"), selection) == []
+
+    def test_nothing_is_told_of_hooks_that_went_with_their_scope(self) -> None:
+        lock = [HookFragment(moment, step("lock", "h1"), barrier=True) for moment in MOMENTS]
+        first = scope("first", step("work", "h1"), hooks=lock)
+        graph = graph_of(scope("create", parallel(first, step("other", "h3"))))
+
+        assert self.told(graph, Selection(hosts=("h3",))) == []
+
+    def test_of_many_hosts_that_are_left_out_some_are_named(self) -> None:
+        hosts = host_names(9)
+        hook = HookFragment("pre", step("lock", *hosts[:7]), barrier=True)
+        whole = scope("create", step("work", *hosts), hooks=[hook])
+        assert whole is not None
+        graph = build("create", whole.nodes, joins=whole.joins, hosts=hosts)
+
+        (told,) = self.told(graph, Selection(hosts=("h9",)))
+
+        assert told.message.startswith(
+            "`--hosts` leaves out `h1`, `h2`, `h3`, `h4`, `h5` and 2 more: what is left"
+        )
+        assert told.hint == "add these hosts by `--hosts` to keep it"
+
+    def test_half_of_a_lock_is_told_where_the_other_half_is_on_another_host(self) -> None:
+        hooks = [
+            HookFragment("pre", step("lock", "h2"), barrier=True),
+            HookFragment("always", step("unlock", "h1"), barrier=True),
+        ]
+        graph = graph_of(scope("create", step("work"), hooks=hooks))
+
+        (told,) = self.told(graph, Selection(hosts=("h2", "h3")))
+
+        assert told.message == (
+            "`--hosts` leaves out `h1`: what is left of `create` runs without"
+            " `create/@always-1/unlock`"
+        )
+        assert told.hint == "add `--hosts h1` to keep it"
+
+    def test_a_hook_of_each_host_guards_no_other_and_one_after_the_scope_guards_nothing(
+        self,
+    ) -> None:
+        hooks = [
+            HookFragment("pre", step("drain", "h1")),
+            HookFragment("always", step("undrain", "h1")),
+            HookFragment("post", step("report", "h1"), barrier=True),
+        ]
+        graph = graph_of(scope("create", step("work"), hooks=hooks))
+
+        assert self.told(graph, Selection(hosts=("h3",))) == []
+
+    def told(self, graph: ExecutionGraph, selection: Selection) -> list[Problem]:
+        return [*unguarded(graph, selection, select(graph, selection))]
 
     def test_a_hook_on_a_host_of_its_scope_stays_if_only_the_path_is_narrower(self) -> None:
         chosen = select(self.graph(lock_on="h1"), Selection(only=("batch-h3",)))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from kubexm.app.params import PipelineParams, PlanParams
 from kubexm.errors import InvalidInput, Problem
 from kubexm.plan.graph import ExecutionGraph
-from kubexm.plan.select import Selection, in_vain, select
+from kubexm.plan.select import Selection, in_vain, select, unguarded
 from kubexm.sim.settings import WorldSettings
 from kubexm.spec import literals, planner
 from kubexm.spec.inventory import InventoryHost
@@ -39,16 +39,23 @@ def plan(params: PlanParams) -> Planned:
     whole = _whole(params.pipeline)
     graph = select(whole.graph, params.selection)
     selected = params.selection != Selection()
-    vain = in_vain(whole.graph, params.selection, graph) if selected else ()
     return Planned(
         graph=graph,
         hosts=whole.hosts,
         world=whole.world,
         selected=selected,
-        warnings=(*whole.warnings, *vain),
+        warnings=(*whole.warnings, *_of_selection(whole.graph, params.selection, graph)),
         notices=whole.notices,
         places=whole.places,
     )
+
+
+def _of_selection(
+    whole: ExecutionGraph, selection: Selection, graph: ExecutionGraph
+) -> Iterator[Problem]:
+    if selection != Selection():
+        yield from in_vain(whole, selection, graph)
+        yield from unguarded(whole, selection, graph)
 
 
 def _whole(params: PipelineParams) -> planner.PlannedPipeline:

@@ -41,12 +41,21 @@ class Guards:
                     more[node.id] = tuple(host for host in node.hosts if host in some)
         return more
 
+    def lost(self, kept: Kept) -> dict[str, list[ExecutionNode]]:
+        """By scope the hooks that guard all of it, and that stay on none of their hosts."""
+        found: dict[str, list[ExecutionNode]] = {}
+        for scope in scope_hosts(self._graph, kept, self._hooks):
+            once = [node for node in self._hooks[scope] if _is_once(node)]
+            # What only follows a scope, such as a report, is missed by nothing that is left.
+            if any(node.hook is not None and node.hook.moment == "pre" for node in once):
+                found[scope] = [node for node in once if node.id not in kept]
+        return {scope: nodes for scope, nodes in found.items() if nodes}
+
     def _hosts(
         self, node: ExecutionNode, gone: Collection[str], left: Collection[str]
     ) -> Iterable[str]:
         """Where a hook stays, if its scope is left on some hosts and gone from others."""
-        once = node.one_of or (node.hook is not None and node.hook.barrier)
-        if not once:
+        if not _is_once(node):
             return (host for host in node.hosts if host in left)
         # On none of the hosts that are left, it stands for the scope as a whole, like a lock.
         here = elsewhere(node.hosts, gone)
@@ -77,3 +86,8 @@ def scope_hosts(
                 if scope in scopes:
                     found.setdefault(scope, set()).update(hosts)
     return {scope: frozenset(hosts) for scope, hosts in found.items()}
+
+
+def _is_once(node: ExecutionNode) -> bool:
+    """Whether a hook is there for all hosts of its scope, not for each by itself."""
+    return node.one_of or (node.hook is not None and node.hook.barrier)

@@ -7,7 +7,7 @@ order of what is left stays what it was in the whole graph.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import msgspec
@@ -22,6 +22,8 @@ from kubexm.plan.policy import HostGroup
 from kubexm.plan.validation import scopes_around, topological_order
 
 replace = msgspec.structs.replace
+MOST_NAMES = 5
+"""More of them in a message would only be in the way."""
 Kept = dict[str, tuple[str, ...]]
 """The ids of the nodes that stay, each with the hosts it keeps."""
 
@@ -106,6 +108,36 @@ def _vain(flag: str, pattern: str, reason: str) -> Problem:
         f"`{flag} {pattern}` has no effect: {reason}",
         hint=f"leave `{flag} {pattern}` out, or select more",
     )
+
+
+def unguarded(
+    graph: ExecutionGraph, selection: Selection, selected: ExecutionGraph
+) -> Iterator[Problem]:
+    """Scopes that have lost hooks, such as both halves of a lock, with the hosts left out."""
+    if not selection.hosts:  # nothing else takes a hook away from its host
+        return
+    names = _Names(graph)
+    around = Guards(graph, names.matching(selection.skip), names.hosts(selection.hosts))
+    kept = {node.id: node.hosts for node in selected}
+    for scope, hooks in around.lost(kept).items():
+        yield _unguarded(scope, hooks)
+
+
+def _unguarded(scope: str, hooks: Collection[ExecutionNode]) -> Problem:
+    hosts = [*dict.fromkeys(host for node in hooks for host in node.hosts)]
+    missed = _listed([node.id for node in hooks])
+    add = f"add `--hosts {hosts[0]}`" if len(hosts) == 1 else "add these hosts by `--hosts`"
+    return Problem(
+        f"`--hosts` leaves out {_listed(hosts)}: what is left of `{scope}` runs without {missed}",
+        hint=f"{add} to keep {'it' if len(hooks) == 1 else 'them'}",
+    )
+
+
+def _listed(words: Sequence[str]) -> str:
+    shown = [f"`{word}`" for word in words[:MOST_NAMES]]
+    if len(words) > MOST_NAMES:
+        shown.append(f"{len(words) - MOST_NAMES} more")
+    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
 
 
 def named(graph: ExecutionGraph, paths: tuple[str, ...], flag: str) -> tuple[str, ...]:
