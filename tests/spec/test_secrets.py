@@ -32,6 +32,7 @@ def refusals(steps: str) -> list[tuple[str, str, str]]:
     ("step", "instead"),
     [
         ("command: {argv: [x], env: {A: 'env://PW'}}", "secretEnv"),
+        ("value: {key: k, scope: host, argv: [x], env: {A: 'env://PW'}}", "secretEnv"),
         ("command: {argv: [x], stdin: 'file:///pw'}", "secretStdin"),
         ("command: {argv: [x, '--token', 'vault://a#b']}", "secretEnv"),
         ("file: {path: /a, content: 'pw=env://PW'}", "secret-template"),
@@ -88,7 +89,13 @@ def test_the_fields_that_resolve_are_those_whose_classes_want_references() -> No
 
 
 def wants_a_reference(kind: str, field: str, value: Any) -> bool:
-    samples: Mapping[str, Any] = {"argv": ["x"], "path": "/x", "text": "x", "secrets": {}}
+    samples: Mapping[str, Any] = {
+        "argv": ["x"],
+        "key": "x",
+        "path": "/x",
+        "text": "x",
+        "secrets": {},
+    }
     required = {p.field for p in parameters_of(kind).values() if p.required}
     given = {
         name: samples[name] for name in samples if name in required or kind == "secret-template"

@@ -40,6 +40,11 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("command", {"argv": ["ls"], "creates": "x"}, "`creates` is `x`"),
     ("command", {"argv": ["ls"], "stdin": "", "secret_stdin": "env://X"}, "give only one of"),
     ("command", {"argv": ["ls"], "secret_env": {"A": "x"}}, "`secret_env.A` is no reference"),
+    (
+        "value",
+        {"key": "k", "argv": ["ls"], "secret_env": {"A": "x"}},
+        "`secret_env.A` is no reference",
+    ),
     ("service", {"unit": "-x"}, "`-x` is no name of a unit"),
     ("service", {"unit": "x", "running": None, "enabled": None}, "nothing to do"),
     ("service", {"unit": "x", "running": False, "restarts_on": ["/x"]}, "needs `running: true`"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.step.places import Place
+from tests.step.places import LocalPlace, Place
 
 from kubexm.errors import CommandFailed, StepFailed
 from kubexm.plan.node import Key
@@ -71,3 +71,18 @@ def test_a_secret_that_could_not_be_had_says_nothing_of_what_the_command_said(
 def test_says_where_json_is_broken(place: Place) -> None:
     with pytest.raises(StepFailed, match=r"did not write JSON: .* line 1 column 2"):
         place.run(FetchValue("x", ("echo", "{oops"), parse="json"))
+
+
+def test_the_command_gets_secrets_by_its_environment(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    place = LocalPlace(tmp_path_factory.mktemp("local"))
+    place.secrets["env://TOKEN"] = "s3cret"
+    step = FetchValue("x", ("printenv", "A", "B"), env={"A": "1"}, secret_env={"B": "env://TOKEN"})
+
+    outcome = place.run(step)
+
+    assert isinstance(outcome, Outcome)
+    assert outcome.values == {"x": "1\ns3cret"}
+    assert "s3cret" not in str(step.spec())
+    place.close()

@@ -164,3 +164,7 @@ class StepContext(msgspec.Struct, frozen=True):
 
     To be asked before the first change: a cancel ends at once who waits for the answer.
     """
+
+    def reveal(self, reference: str) -> str:
+        """The secret that a reference such as `env://NAME` stands for."""
+        return self.secrets.reveal(SecretRef(reference))

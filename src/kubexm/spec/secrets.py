@@ -25,12 +25,15 @@ _NO_ADDRESS = re.compile(r"(?<![A-Za-z0-9+.-])(?:env|vault)://[^\s\"'`,;]+")
 """What is nothing but a reference, wherever it stands; a `file://` may be an address."""
 _WHOLE_CONTENTS = ("content", "stdin", "text")
 _ANYWHERE = (
-    "only `secretEnv` and `secretStdin` of `command`, `secret-file` and `secret-template` do that"
+    "only `secretEnv` of `command`, `value` and `mint`, `secretStdin` of `command`, `secret-file`"
+    " and `secret-template` do that"
 )
 _INSTEAD = {
     ("command", "env"): "write it under `secretEnv`, which resolves it",
     ("command", "stdin"): "write it as `secretStdin`, which resolves it",
     ("command", ""): "give it to the command by `secretEnv` or `secretStdin`, which resolve it",
+    ("value", ""): "give it to the command by `secretEnv`, which resolves it",
+    ("mint", ""): "give it to the command by `secretEnv`, which resolves it",
     ("file", ""): "use `secret-file` for a whole file, or `secret-template` for a part of one",
     ("template", ""): "use `secret-template`, and name it under `secrets` there",
     ("secret-template", ""): "name it under `secrets`, which resolves it",

@@ -7,7 +7,6 @@ from dataclasses import field
 from typing import Any
 
 from kubexm.common.quoting import typed
-from kubexm.common.secrets import SecretRef
 from kubexm.errors import CommandFailed, StepFailed
 from kubexm.runner.host import Command as HostCommand
 from kubexm.runner.host import Completed, Host
@@ -108,10 +107,10 @@ class Command(Step):
         return Verdict.needed(self._missing())
 
     async def run(self, ctx: StepContext) -> Outcome:
-        secrets = {name: _reveal(ctx, uri) for name, uri in self.secret_env.items()}
+        secrets = {name: ctx.reveal(uri) for name, uri in self.secret_env.items()}
         stdin = self.stdin or ""
         if self.secret_stdin is not None:
-            stdin = _reveal(ctx, self.secret_stdin)
+            stdin = ctx.reveal(self.secret_stdin)
         command = self._command(ctx.host, self.argv, {**self.env, **secrets}, stdin=stdin.encode())
         done = await ctx.host.execute(command)
         if done.exit not in self.expect:
@@ -155,7 +154,3 @@ def _condition(argv: Sequence[str], answer: Completed) -> Verdict:
     if answer.ok:
         return Verdict.needed(f"`{text}` succeeds")
     return Verdict.holds(f"`{text}` fails")
-
-
-def _reveal(ctx: StepContext, uri: str) -> str:
-    return ctx.secrets.reveal(SecretRef(uri))

@@ -14,6 +14,8 @@ PRIVATE_MODE = "0600"
 _OCTAL = re.compile("0?[0-7]{3,4}")
 SECRETS = {
     "command": ("secret_env", "secret_stdin"),
+    "value": ("secret_env",),
+    "mint": ("secret_env",),
     "secret-file": ("content",),
     "secret-template": ("secrets",),
 }

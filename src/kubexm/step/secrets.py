@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
-from kubexm.common.secrets import SecretRef
 from kubexm.runtime.contexts import StepContext
 from kubexm.step.contract import Step, Verdict
 from kubexm.step.files import FilePresent, Rendered
@@ -61,10 +60,10 @@ class SecretFile(Step):
         return (self.path,)
 
     async def precheck(self, ctx: StepContext) -> Verdict:
-        return await self._file(_reveal(ctx, self.content)).precheck(ctx)
+        return await self._file(ctx.reveal(self.content)).precheck(ctx)
 
     async def run(self, ctx: StepContext) -> None:
-        await self._file(_reveal(ctx, self.content)).run(ctx)
+        await self._file(ctx.reveal(self.content)).run(ctx)
 
     async def rollback(self, ctx: StepContext) -> None:
         await FilePresent(self.path, sudo=self.sudo).rollback(ctx)
@@ -139,7 +138,7 @@ class RenderedSecret(Step):
         await FilePresent(self.path, sudo=self.sudo).rollback(ctx)
 
     def _revealed(self, ctx: StepContext) -> Mapping[str, str]:
-        return {name: _reveal(ctx, uri) for name, uri in self.secrets.items()}
+        return {name: ctx.reveal(uri) for name, uri in self.secrets.items()}
 
     def _file(self, secrets: Mapping[str, str]) -> FilePresent:
         return Rendered(
@@ -153,7 +152,3 @@ class RenderedSecret(Step):
             secret=True,
             sudo=self.sudo,
         ).file()
-
-
-def _reveal(ctx: StepContext, uri: str) -> str:
-    return ctx.secrets.reveal(SecretRef(uri))

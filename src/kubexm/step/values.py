@@ -12,7 +12,7 @@ from kubexm.plan.node import Key
 from kubexm.runner.host import Completed
 from kubexm.runtime.contexts import StepContext
 from kubexm.step.contract import Minter, Outcome, Reader, Step, Verdict
-from kubexm.step.parameters import require_argv
+from kubexm.step.parameters import require_argv, require_references
 from kubexm.step.registry import step
 
 Parse = Literal["text", "lines", "json"]
@@ -44,11 +44,14 @@ class Output(Step):
     """The directory the command runs in."""
     env: dict[str, str] = field(default_factory=dict)
     """Environment variables of the command."""
+    secret_env: dict[str, str] = field(default_factory=dict)
+    """The same with values that are references to secrets."""
 
     takes_secrets = ("env",)
 
     def __post_init__(self) -> None:
         require_argv(argv=self.argv)
+        require_references(**{f"secret_env.{name}": uri for name, uri in self.secret_env.items()})
         if not self.key.isidentifier():
             raise ValueError(f"`key` is `{self.key}`, want a name of letters, digits and _")
         if self.ttl is not None and self.ttl <= 0:
@@ -65,13 +68,14 @@ class Output(Step):
 
     async def produce(self, ctx: StepContext, *, changes: bool) -> Any:
         """Run the command and read what it wrote; its output goes to no log."""
+        secrets = {name: ctx.reveal(uri) for name, uri in self.secret_env.items()}
         done = await ctx.host.ask(
             *self.argv,
             changes=changes,
             sudo=self.sudo,
             user=self.user,
             cwd=self.cwd,
-            env=self.env,
+            env={**self.env, **secrets},
         )
         if not done.ok:
             raise self._failure(done)
