@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import pytest
-from tests.spec.texts import planned, with_steps
+from tests.spec.texts import HOSTS, planned, with_steps
 
 from kubexm.common.nearest import nearest
-from kubexm.errors import InvalidPipeline
+from kubexm.errors import InvalidPipeline, Problem
 from kubexm.step import registry
 
 
-def hints_of(steps: str) -> list[str]:
+def problems_of(steps: str, spec: str = HOSTS) -> list[Problem]:
     with pytest.raises(InvalidPipeline) as caught:
-        planned(with_steps(steps))
-    return [problem.hint for problem in caught.value.problems]
+        planned(with_steps(steps, spec))
+    return list(caught.value.problems)
+
+
+def hints_of(steps: str, spec: str = HOSTS) -> list[str]:
+    return [problem.hint for problem in problems_of(steps, spec)]
 
 
 def test_a_parameter_beside_its_step_is_to_be_indented() -> None:
@@ -55,3 +59,20 @@ def test_a_question_ends_its_hint() -> None:
     assert not [hint for hint in hints if "?;" in hint]
     assert "write `$${` for a literal `${`; did you mean `host`?" in hints
     assert "text is written in quotes; did you mean `facts`?" in hints
+
+
+@pytest.mark.parametrize(
+    ("written", "hint"),
+    [
+        ("timeout: -3", "write `30s`, `5m`, `1h30m` or seconds, or leave it out for no limit"),
+        ("timeout: 0s", "write `30s`, `5m`, `1h30m` or seconds, or leave it out for no limit"),
+        ("timeout: 400d", "write `30s`, `5m`, `1h30m` or seconds"),
+        ("retry: {attempts: 2, delay: -1}", "write `30s`, `5m`, `1h30m` or seconds"),
+        ("retry: {attempts: 0}", "write 1 or more"),
+        ("retry: {attempts: 2000}", "write 1000 or less"),
+        ("retry: {attempts: 2, jitter: 10.5}", "write 10 or less"),
+        ("limits: {maxConcurrencyPerHost: 0}", "write 1 or more"),
+    ],
+)
+def test_a_number_out_of_bounds_says_what_to_write(written: str, hint: str) -> None:
+    assert hints_of(f"- {{name: s, {written}, noop: }}") == [hint]

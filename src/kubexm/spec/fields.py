@@ -27,6 +27,7 @@ _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?(
 _SECONDS = (86400.0, 3600.0, 60.0, 1.0, 0.001)
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d+)?)%")
 _LONGEST = 366 * 86400.0
+_A_DURATION = "write `30s`, `5m`, `1h30m` or seconds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,18 +86,18 @@ def seconds(text: str) -> float | None:
 def _duration(value: Any) -> float:
     number = seconds(value) if isinstance(value, str) else value
     if isinstance(number, bool) or not isinstance(number, int | float):
-        raise wrong(
-            f"found {shown(value)}, want a duration", "write `30s`, `5m`, `1h30m` or seconds"
-        )
+        raise wrong(f"found {shown(value)}, want a duration", _A_DURATION)
     if not 0 <= number <= _LONGEST:
-        raise wrong(f"found {shown(value)}, want a duration from 0 to 366 days")
+        raise wrong(f"found {shown(value)}, want a duration from 0 to 366 days", _A_DURATION)
     return float(number)
 
 
-def _more_than_nothing(duration: float) -> float:
-    if duration <= 0:
-        raise wrong("found 0 s, want a duration above zero", "leave it out for no limit")
-    return duration
+def _positive_duration(value: Any) -> float:
+    number = seconds(value) if isinstance(value, str) else value
+    if isinstance(number, int | float) and not isinstance(number, bool) and number <= 0:
+        message = f"found {shown(value)}, want a duration above zero"
+        raise wrong(message, f"{_A_DURATION}, or leave it out for no limit")
+    return _duration(value)
 
 
 def percent(text: str) -> float | None:
@@ -168,9 +169,7 @@ VariableName = Annotated[StrictStr, AfterValidator(_variable)]
 OwnRole = Annotated[StrictStr, AfterValidator(_name), AfterValidator(_own_role)]
 Count = Annotated[StrictInt, Field(ge=1, le=1_000_000)]
 Duration = Annotated[float, BeforeValidator(_duration), _DURATION_SCHEMA]
-PositiveDuration = Annotated[
-    float, BeforeValidator(_duration), AfterValidator(_more_than_nothing), _DURATION_SCHEMA
-]
+PositiveDuration = Annotated[float, BeforeValidator(_positive_duration), _DURATION_SCHEMA]
 Condition = Annotated[
     StrictStr,
     BeforeValidator(_condition),

@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 from kubexm.common.marks import SourceMark
 from kubexm.common.nearest import did_you_mean, nearest
 from kubexm.errors import InvalidPipeline, Problem
-from kubexm.spec import parameters
+from kubexm.spec import parameters, shapes
 from kubexm.spec.fields import Finding, shown, written_path
 from kubexm.spec.model import KIND_KEY, PARAMS_KEY, Model, PipelineSpec, StepFields, kind_key
 from kubexm.spec.source import CORRECT, DataPath, Document, Note
@@ -32,8 +32,8 @@ _WANTED = {
 }
 _SEE = "see docs/reference/pipeline-file.md, which describes every key"
 _BOUNDS = {
-    "greater_than_equal": ("ge", "at least", "raise it"),
-    "less_than_equal": ("le", "at most", "lower it"),
+    "greater_than_equal": ("ge", "at least", "more"),
+    "less_than_equal": ("le", "at most", "less"),
 }
 _FIRST_ENTRIES = {
     "modules": "write a module, such as `- {name: NAME, tasks: [{name: NAME, steps: […]}]}`",
@@ -147,8 +147,9 @@ def _found_and_wanted(item: ErrorDetails, value: Any, context: dict[str, Any]) -
     if kind == "literal_error":
         return _not_one_of(value, _QUOTED.findall(context["expected"]))
     if kind in _BOUNDS:
-        key, words, hint = _BOUNDS[kind]
-        return f"found {shown(value)}, want {words} {context[key]}", hint
+        key, words, beyond = _BOUNDS[kind]
+        bound = shapes.number(context[key])
+        return f"found {shown(value)}, want {words} {bound}", f"write {bound} or {beyond}"
     if kind == "too_short":
         hint = _FIRST_ENTRIES.get(str(item["loc"][-1]), "fill it or leave it out")
         return "found an empty list", hint

@@ -163,10 +163,13 @@ def _list(value: Sequence[Any], kind: _Lists, path: DataPath) -> Iterator[Findin
 def _bounds(
     value: float, kind: types.IntType | types.FloatType, path: DataPath
 ) -> Iterator[Finding]:
+    found = f"found {shown(value)}, want"
     if kind.ge is not None and value < kind.ge:
-        yield Finding(path, f"found {shown(value)}, want at least {kind.ge}", "raise it")
+        least = number(kind.ge)
+        yield Finding(path, f"{found} at least {least}", f"write {least} or more")
     if kind.le is not None and value > kind.le:
-        yield Finding(path, f"found {shown(value)}, want at most {kind.le}", "lower it")
+        most = number(kind.le)
+        yield Finding(path, f"{found} at most {most}", f"write {most} or less")
 
 
 def _no_such_word(value: str, known: Sequence[str], path: DataPath) -> Finding:
@@ -196,6 +199,11 @@ def _no_such_tag(
     if field not in value:
         return Finding(path, f"`{field}` is missing", did_you_mean("", known))
     return _no_such_word(str(value[field]), known, (*path, field))
+
+
+def number(bound: float) -> str:
+    """A bound as people write it: `10`, not `10.0`."""
+    return str(int(bound) if bound == int(bound) else bound)
 
 
 def described(kind: types.Type) -> str:
