@@ -7,7 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubexm.common.facts import FACTS
+from kubexm.spec import kinds
 from kubexm.spec.expressions import BadExpression, compile_expression, with_item
+from kubexm.spec.model import FactsSpec, as_data
 from kubexm.spec.references import Reference
 
 SCOPE: dict[str, Any] = {
@@ -106,23 +109,98 @@ def test_it_is_refused(text: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("vars.n", "`vars.n` is 3, neither true nor false"),
-        ("vars.word and true", "`vars.word` is Hello, neither true nor false"),
-        ("not vars.list", "neither true nor false"),
+        ("vars.n", "`vars.n` is a number, want true or false"),
+        ("vars.word and true", "`vars.word` is text, want true or false"),
+        ("not vars.list", "`vars.list` is a list, want true or false"),
         ("vars.nope == 1", "`vars` has no `nope`"),
         ("facts.os.version == '12'", "`facts.os` has no `version`"),
         ("values.ticket == 1", "`values` has no `ticket`"),
-        ("vars.word < 3", "can't say whether Hello < 3"),
-        ("'a' in vars.n", "can't say whether a in 3"),
+        ("vars.word < 3", "`vars.word < 3` compares text with a number"),
+        ("1 < 2 < vars.word", "`2 < vars.word` compares a number with text"),
+        ("'a' in vars.n", "`'a' in vars.n` looks for text in a number"),
         ("len(vars.n) == 1", "which has no length"),
-        ("-vars.word == 1", "not a number"),
-        ("vars.n.lower() == 'x'", "`lower` wants text, found 3"),
-        ("vars.list[facts.cpus] == 'a'", "`vars.list` has no `4`"),
+        ("-vars.word == 1", "`vars.word` is text, want a number"),
+        ("vars.n.lower() == 'x'", "`vars.n` is a number, want text"),
+        ("vars.list[facts.cpus] == 'a'", "`vars.list` has no entry 4, but 2 in all"),
     ],
 )
 def test_it_cant_be_decided(text: str, said: str) -> None:
     with pytest.raises(BadExpression, match=said):
         holds(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("vars.n", "compare it, such as `vars.n > 0`"),
+        ("not vars.word", "compare it, such as `vars.word == '…'`"),
+        ("vars.list", "ask for its length, such as `len(vars.list) > 0`"),
+        ("null", "compare it, such as `null != null`"),
+        ("'true'", "take it out of its quotes, or compare it: `'true' == 'true'`"),
+        ("vars.n in vars.word", "look in a list, or for text in text"),
+    ],
+)
+def test_what_is_no_decision_says_how_to_ask(text: str, hint: str) -> None:
+    with pytest.raises(BadExpression) as caught:
+        holds(text)
+
+    assert caught.value.hint == hint
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("facts.cpus", "`facts.cpus` is a number, want true or false"),
+        ("-facts.cpus", "`-facts.cpus` is a number, want true or false"),
+        ("facts.os", "`facts.os` is a mapping, want true or false"),
+        ("facts.os.id and vars.on", "`facts.os.id` is text, want true or false"),
+        ("facts.addresses[0]", "`facts.addresses[0]` is text, want true or false"),
+        ("facts.arch.lower()", "`facts.arch.lower()` is text, want true or false"),
+        ("len(values.x)", "`len(values.x)` is a number, want true or false"),
+        ("[facts.cpus]", "`[facts.cpus]` is a list, want true or false"),
+        ("facts.arch > 3", "`facts.arch > 3` compares text with a number"),
+        ("facts.cpus > 1 and vars.n > 'x'", "`vars.n > 'x'` compares a number with text"),
+        ("facts.cpus == vars.nope", "`vars` has no `nope`"),
+        ("vars.nope[facts.arch]", "`vars` has no `nope`"),
+        ("facts.cpus in facts.arch", "`facts.cpus in facts.arch` looks for a number in text"),
+        ("len(facts.cpus) > 1", "`facts.cpus` is a number, which has no length"),
+        ("-facts.arch > 1", "`facts.arch` is text, want a number"),
+        ("facts.cpus.startswith('x')", "`facts.cpus` is a number, want text"),
+    ],
+)
+def test_what_is_wrong_whatever_a_host_tells_is_known_before(text: str, said: str) -> None:
+    with pytest.raises(BadExpression) as caught:
+        compile_expression(text).judged({"vars": {"on": True, "n": 3}})
+
+    assert str(caught.value) == said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "values.x",
+        "not values.x",
+        "values.x > 3",
+        "-values.x > 3",
+        "values.x.startswith('a')",
+        "facts.arch.startswith('x')",
+        "facts.arch.upper() == 'X'",
+        "3 in [facts.cpus]",
+        "vars.hosts[facts.arch]",
+        "'debian' in facts.os.like",
+        "len(facts.addresses) > 1",
+        "defined(facts.cpus)",
+    ],
+)
+def test_what_may_be_right_on_a_host_is_left_open(text: str) -> None:
+    assert compile_expression(text).judged({"vars": {"hosts": {}}}) is None
+
+
+def test_every_fact_has_an_example_of_its_kind() -> None:
+    examples = {name: kinds.fact([name]) for name in FACTS}
+
+    assert as_data(FactsSpec.model_validate(examples)) == examples
+    assert set(examples["os"]) == set(FACTS["os"])
 
 
 PARTLY = {"vars": {"on": True, "off": False, "n": 3}, "facts": {"os": {"id": "debian"}}}

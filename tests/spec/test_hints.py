@@ -6,7 +6,7 @@ import pytest
 from tests.spec.texts import HOSTS, planned, with_steps
 
 from kubexm.common.nearest import nearest
-from kubexm.errors import InvalidPipeline, Problem
+from kubexm.errors import InvalidInput, InvalidPipeline, Problem
 from kubexm.step import registry
 
 
@@ -62,6 +62,70 @@ def test_a_question_ends_its_hint() -> None:
 
 
 @pytest.mark.parametrize(
+    "step",
+    [
+        "- {name: s, when: vars.prot > 1, noop: }",
+        "- {name: s, when: facts.cpus > vars.prot, noop: }",
+        "- {name: s, forEach: '${vars.prot}', noop: }",
+        "- {name: s, file: {path: /a, content: '${vars.prot}'}}",
+    ],
+)
+def test_an_unknown_variable_is_to_be_declared_or_given(step: str) -> None:
+    declare = "declare `prot` under `spec.vars`, or give `--set prot=…`"
+
+    assert hints_of(step) == [declare]
+    assert hints_of(step, f"vars: {{port: 80}}{HOSTS}") == [f"{declare}; did you mean `port`?"]
+
+
+def test_a_part_that_a_variable_lacks_is_to_be_added() -> None:
+    hints = hints_of("- {name: s, when: vars.app.port > 1, noop: }", f"vars: {{app: {{}}}}{HOSTS}")
+
+    assert hints == ["add `port` there, or give `--set app.port=…`"]
+
+
+def test_an_unknown_override_is_to_be_declared_or_left_out() -> None:
+    with pytest.raises(InvalidPipeline) as caught:
+        planned(with_steps("- {name: s, noop: }"), "port=1")
+
+    (problem,) = caught.value.problems
+    assert problem.hint == "declare `port` under `spec.vars`, or leave the option out"
+
+
+@pytest.mark.parametrize(
+    ("role", "hosts"), [("all", " on `b`, `c`"), ("db", " on `c`"), ("nobody", "")]
+)
+def test_a_label_that_is_missing_names_the_hosts_and_where_to_write_it(
+    role: str, hosts: str
+) -> None:
+    label = "zone" if hosts else "rack"
+    step = f"- {{name: s, runOnRoles: [{role}], when: host.labels.{label} == 'x', noop: }}"
+
+    (problem,) = problems_of(step, f"roles: [nobody]{HOSTS}")
+
+    assert problem.message.endswith(f".when: `host.labels` has no `{label}`{hosts}")
+    assert problem.hint == f"write `labels: {{{label}: …}}` at the host under `spec.hosts`"
+
+
+def test_the_control_node_can_have_no_label() -> None:
+    text = "- {name: s, runOnRoles: [control-node], file: {path: /a, content: '${host.labels.z}'}}"
+
+    (problem,) = problems_of(text)
+
+    assert problem.message.endswith("`host.labels` has no `z` on `control-node`")
+    assert problem.hint == "`control-node` has no labels: name a variable of the host instead"
+
+
+@pytest.mark.parametrize("role", ["web", "nobody", "misspelt"])
+def test_a_condition_that_compares_what_cant_be_compared_names_no_host(role: str) -> None:
+    step = f"- {{name: s, runOnRoles: [{role}], when: host.name > 3, noop: }}"
+
+    found = problems_of(step, f"roles: [nobody]{HOSTS}")
+
+    (message,) = [problem.message for problem in found if ".when: " in problem.message]
+    assert message.endswith(".when: `host.name > 3` compares text with a number")
+
+
+@pytest.mark.parametrize(
     ("written", "hint"),
     [
         ("timeout: -3", "write `30s`, `5m`, `1h30m` or seconds, or leave it out for no limit"),
@@ -76,3 +140,10 @@ def test_a_question_ends_its_hint() -> None:
 )
 def test_a_number_out_of_bounds_says_what_to_write(written: str, hint: str) -> None:
     assert hints_of(f"- {{name: s, {written}, noop: }}") == [hint]
+
+
+def test_a_part_of_a_variable_that_has_none_is_not_to_be_set() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        planned(with_steps("- {name: s, noop: }", "vars: {app: {port: 1}}"), "app.port.x=1")
+
+    assert caught.value.hint == "set the whole of it: `--set app.port=…`"

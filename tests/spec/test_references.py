@@ -69,9 +69,22 @@ def test_what_is_no_reference_is_refused_with_a_remedy(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said", "hint"),
     [
-        ("${vars.prot}", "`vars` has no `prot`", "did you mean `port`?"),
-        ("${vars.list.7}", "`vars.list` has 2 entries and no `7`", ""),
-        ("${vars.port.x}", "`vars.port` is 80, which has no parts", ""),
+        (
+            "${vars.prot}",
+            "`vars` has no `prot`",
+            "declare `prot` under `spec.vars`, or give `--set prot=…`; did you mean `port`?",
+        ),
+        (
+            "${vars.list.7}",
+            "`vars.list` has no entry 7, but 2 in all",
+            "the last is `vars.list[1]`",
+        ),
+        ("${vars.list.x}", "`vars.list` is a list and has no `x`", "write `vars.list[0]`"),
+        (
+            "${vars.port.x}",
+            "`vars.port` is a number, which has no parts",
+            "name `vars.port` as a whole",
+        ),
         ("${facts.x}", "`${facts.x}` is not known here", ""),
     ],
 )

@@ -169,8 +169,16 @@ def test_a_host_that_the_condition_leaves_out_needs_no_variable(condition: str) 
     assert planned(with_steps(step, BODY)).graph.nodes
 
 
-def test_a_guard_counts_though_the_rest_of_the_condition_is_not_known_yet() -> None:
-    step = "- {name: s, when: defined(vars.zone) and facts.arch, file: {path: '/x/${vars.zone}'}}"
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "defined(vars.zone) and facts.cpus > 1",
+        "facts.cpus > 1 and defined(vars.zone)",
+        "facts.cpus > 1 and defined(vars.zone) and vars.zone == 'z'",
+    ],
+)
+def test_a_guard_counts_though_the_rest_of_the_condition_is_not_known_yet(condition: str) -> None:
+    step = f"- {{name: s, when: \"{condition}\", file: {{path: '/x/${{vars.zone}}'}}}}"
 
     assert planned(with_steps(step, BODY)).graph.nodes
 

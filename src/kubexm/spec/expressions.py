@@ -10,12 +10,15 @@ import ast
 import functools
 import operator
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from itertools import takewhile
+from typing import Any, NamedTuple, TypeGuard
 
 from kubexm.common.nearest import did_you_mean
-from kubexm.spec.references import BadReference, Reference, look_up, part, told
+from kubexm.spec import kinds
+from kubexm.spec.kinds import Unknown
+from kubexm.spec.references import BadReference, Reference, look_up
 
 MAX_TEXT = 10_000
 MAX_NODES = 500
@@ -49,13 +52,11 @@ _ALLOWED = "use `==`, `<`, `in`, `and`, `or`, `not`, `len(x)`, `defined(x)` and 
 class BadExpression(ValueError):
     """An expression that can't be read, or that can't be decided; `hint` says what to do."""
 
-    def __init__(self, message: str, hint: str = "") -> None:
+    def __init__(self, message: str, hint: str = "", *, of_host: bool = False) -> None:
         super().__init__(message)
         self.hint = hint
-
-
-class Undecided(Exception):
-    """What an expression comes to hangs on something that is not known yet."""
+        self.of_host = of_host
+        """Whether one host has what it lacks, and another does not."""
 
 
 class _AsKnown(dict[str, Any]):
@@ -64,9 +65,6 @@ class _AsKnown(dict[str, Any]):
     def __init__(self, scope: Scope, partial: Collection[str]) -> None:
         super().__init__(scope)
         self.partial = partial
-
-    def __missing__(self, root: str) -> Any:
-        raise Undecided(root)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +78,21 @@ class Expression:
 
     def holds(self, scope: Scope) -> bool:
         """Whether it is true for a unit; `BadExpression` if that can't be said."""
-        return _truth(self._evaluate(scope), self.text)
+        return _truth(self._evaluate(scope), self.text) is True
 
-    def decided(self, scope: Scope, *, partial: Collection[str] = ()) -> bool | None:
-        """Whether it is true by what is known; None if that can't be said.
+    def judged(self, scope: Scope, *, partial: Collection[str] = ()) -> bool | None:
+        """Whether it is true by what is known; None if it hangs on what is not.
 
         A root that is not in the scope is unknown, and so is what a `partial` one does not have.
+        `BadExpression` if it can't be said whatever the unknown may be.
         """
+        return _truth(self._evaluate(_AsKnown(scope, partial)), self.text)
+
+    def decided(self, scope: Scope, *, partial: Collection[str] = ()) -> bool | None:
+        """The same, and None if it can't be said."""
         try:
-            return self.holds(_AsKnown(scope, partial))
-        except (Undecided, BadExpression):
+            return self.judged(scope, partial=partial)
+        except BadExpression:
             return None
 
 
@@ -193,30 +196,27 @@ class _Compiler:
 
     def _list(self, elements: list[ast.expr]) -> Evaluate:
         parts = [self.visit(element) for element in elements]
-        return lambda scope: [part(scope) for part in parts]
+
+        def evaluate(scope: Scope) -> Any:
+            values = [part(scope) for part in parts]
+            return Unknown([]) if _any_unknown(values) else values
+
+        return evaluate
 
     def _logic(self, op: ast.boolop, values: list[ast.expr]) -> Evaluate:
         parts = [(self.visit(value), ast.unparse(value)) for value in values]
         decisive = isinstance(op, ast.Or)  # one true part decides an `or`, one false an `and`
 
-        def evaluate(scope: Scope) -> bool:
-            unknown: Undecided | None = None
-            for operand, text in parts:
-                try:
-                    if _truth(operand(scope), text) is decisive:
-                        return decisive
-                except Undecided as error:
-                    unknown = error
-            if unknown is not None:
-                raise unknown
-            return not decisive
+        def evaluate(scope: Scope) -> bool | Unknown:
+            truths = (_truth(operand(scope), text) for operand, text in parts)
+            return _combined(truths, decisive)
 
         return evaluate
 
     def _unary(self, node: ast.UnaryOp) -> Evaluate:
         operand, text = self.visit(node.operand), ast.unparse(node.operand)
         if isinstance(node.op, ast.Not):
-            return lambda scope: not _truth(operand(scope), text)
+            return lambda scope: _opposite(_truth(operand(scope), text))
         return lambda scope: _negative(operand(scope), text)
 
     def _compare(self, node: ast.Compare) -> Evaluate:
@@ -224,12 +224,13 @@ class _Compiler:
         for op in node.ops:
             if type(op) not in _COMPARISONS:
                 raise BadExpression(f"`{ast.unparse(node)}` compares with `is`", "write `==`")
-        tests = [_COMPARISONS[type(op)] for op in node.ops]
+        comparisons = list(_comparisons(node))
 
-        def evaluate(scope: Scope) -> bool:
+        def evaluate(scope: Scope) -> bool | Unknown:
             values = [operand(scope) for operand in operands]
-            pairs = zip(values, values[1:], tests, strict=False)
-            return all(_compared(left, right, *test) for left, right, test in pairs)
+            pairs = zip(comparisons, values, values[1:], strict=False)
+            truths = (comparison.truth(left, right) for comparison, left, right in pairs)
+            return _combined(truths, decisive=False)
 
         return evaluate
 
@@ -249,12 +250,16 @@ class _Compiler:
 
     def _method(self, subject: ast.expr, name: str, arguments: list[ast.expr]) -> Evaluate:
         parts = [self.visit(part) for part in (subject, *arguments)]
+        texts = [ast.unparse(part) for part in (subject, *arguments)]
 
         def evaluate(scope: Scope) -> Any:
             values = [part(scope) for part in parts]
-            for value in values:
-                if not isinstance(value, str):
-                    raise BadExpression(f"`{name}` wants text, found {told(value)}")
+            for value, text in zip(values, texts, strict=True):
+                if not _is_like(value, str):
+                    hint = f"leave `.{name}(…)` out, or put the value in quotes where it is written"
+                    raise BadExpression(f"`{text}` is {kinds.of(value)}, want text", hint)
+            if _any_unknown(values):
+                return Unknown(_METHODS[name](*("" for _ in values)))
             return _METHODS[name](*values)
 
         return evaluate
@@ -264,12 +269,12 @@ class _Compiler:
         operand = self.visit(argument)
         del self.certain[known:]
 
-        def evaluate(scope: Scope) -> bool:
+        def evaluate(scope: Scope) -> bool | Unknown:
             try:
-                operand(scope)
+                value = operand(scope)
             except BadExpression:
                 return False
-            return True
+            return Unknown(True) if isinstance(value, Unknown) else True
 
         return evaluate
 
@@ -345,53 +350,116 @@ def _leading_constants(links: list[ast.expr]) -> Iterator[ast.Constant]:
 
 
 def _found(reference: Reference, rest: list[Any], scope: Scope) -> Any:
+    partial = scope.partial if isinstance(scope, _AsKnown) else None
+    if partial is not None and reference.root not in scope:
+        return _not_known(reference, rest)
     try:
-        here = look_up(reference, scope[reference.root])
-        for name in rest:
-            here = _part(here, name, reference)
+        return _down(reference, rest, scope[reference.root])
     except BadReference as error:
-        if isinstance(scope, _AsKnown) and reference.root in scope.partial:
-            raise Undecided(str(reference)) from error
-        raise BadExpression(str(error), error.hint) from error
-    return here
+        if partial is not None and reference.root in partial:
+            return _not_known(reference, rest)
+        raise BadExpression(str(error), error.hint, of_host=error.of_host) from error
 
 
-def _part(data: Any, name: Any, reference: Reference) -> Any:
+def _down(reference: Reference, rest: list[Any], root: Any) -> Any:
+    """What is named, as far down as the names are known."""
+    if not rest:
+        return look_up(reference, root)
+    known = [str(name) for name in takewhile(lambda name: not isinstance(name, Unknown), rest)]
+    found = look_up(Reference(reference.root, (*reference.path, *known)), root)
+    return found if len(known) == len(rest) else Unknown()
+
+
+def _not_known(reference: Reference, rest: list[Any]) -> Unknown:
+    if reference.root != "facts" or rest:
+        return Unknown()
     try:
-        return part(data, name)
-    except KeyError as error:
-        raise BadReference(f"`{reference}` has no `{name}`") from error
+        return Unknown(kinds.fact(reference.path))
+    except KeyError:
+        return Unknown()  # it is refused where facts are told
 
 
 def _constant(value: Any) -> Evaluate:
     return lambda scope: value
 
 
-def _truth(value: Any, text: str) -> bool:
+def _any_unknown(values: Iterable[Any]) -> bool:
+    return any(isinstance(value, Unknown) for value in values)
+
+
+def _is_like(value: Any, *wanted: type) -> bool:
+    """Whether a value is of one of these types, or may be."""
+    like = kinds.example(value)
+    return like is kinds.ANYTHING or isinstance(like, wanted)
+
+
+def _truth(value: Any, text: str) -> bool | None:
+    """What a part of a condition says; None if that is not known yet."""
     if isinstance(value, bool):
         return value
-    raise BadExpression(
-        f"`{text}` is {told(value)}, neither true nor false", "compare it with something"
-    )
+    if isinstance(value, Unknown) and _is_like(value, bool):
+        return None
+    message = f"`{text}` is {kinds.of(value)}, want true or false"
+    raise BadExpression(message, kinds.as_a_question(value, text))
 
 
-def _compared(left: Any, right: Any, sign: str, test: Callable[[Any, Any], bool]) -> bool:
-    try:
-        return test(left, right)
-    except TypeError as error:
-        raise BadExpression(
-            f"can't say whether {told(left)} {sign} {told(right)}",
-            "compare values of one kind",
-        ) from error
+def _combined(truths: Iterable[bool | None], decisive: bool) -> bool | Unknown:
+    """One that is decisive decides, also beside others that are not known."""
+    unknown = False
+    for truth in truths:
+        if truth is decisive:
+            return decisive
+        unknown |= truth is None
+    return Unknown(True) if unknown else not decisive
+
+
+def _opposite(truth: bool | None) -> bool | Unknown:
+    return Unknown(True) if truth is None else not truth
+
+
+class _Comparison(NamedTuple):
+    """How two values are compared, and how that is written."""
+
+    sign: str
+    test: Callable[[Any, Any], bool]
+    text: str
+
+    def truth(self, left: Any, right: Any) -> bool | None:
+        """Whether it holds; None if one of the two is not known yet."""
+        examples = (kinds.example(left), kinds.example(right))
+        if kinds.ANYTHING in examples:
+            return None
+        try:
+            truth = self.test(*examples)
+        except TypeError as error:
+            raise self._refused(kinds.of(left), kinds.of(right)) from error
+        return None if _any_unknown((left, right)) else truth
+
+    def _refused(self, left: str, right: str) -> BadExpression:
+        if self.sign.endswith("in"):
+            message = f"`{self.text}` looks for {left} in {right}"
+            return BadExpression(message, "look in a list, or for text in text")
+        message = f"`{self.text}` compares {left} with {right}"
+        return BadExpression(message, "compare values of one kind")
+
+
+def _comparisons(node: ast.Compare) -> Iterator[_Comparison]:
+    """Those of each two neighbours."""
+    texts = [ast.unparse(part) for part in (node.left, *node.comparators)]
+    for op, left, right in zip(node.ops, texts, texts[1:], strict=False):
+        sign, test = _COMPARISONS[type(op)]
+        yield _Comparison(sign, test, f"{left} {sign} {right}")
 
 
 def _negative(value: Any, text: str) -> Any:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise BadExpression(f"`{text}` is {told(value)}, not a number")
-    return -value
+    if isinstance(kinds.example(value), bool) or not _is_like(value, int, float):
+        message = f"`{text}` is {kinds.of(value)}, want a number"
+        raise BadExpression(message, "leave the `-` out")
+    return Unknown(0) if isinstance(value, Unknown) else -value
 
 
-def _length(value: Any, text: str) -> int:
-    if isinstance(value, str | list | tuple | Mapping):
-        return len(value)
-    raise BadExpression(f"`{text}` is {told(value)}, which has no length")
+def _length(value: Any, text: str) -> int | Unknown:
+    if not _is_like(value, str, list, tuple, Mapping):
+        message = f"`{text}` is {kinds.of(value)}, which has no length"
+        raise BadExpression(message, f"write `{text}`, without `len`")
+    return Unknown(0) if isinstance(value, Unknown) else len(value)

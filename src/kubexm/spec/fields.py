@@ -40,6 +40,8 @@ class Finding:
     at_key: bool = False
     excerpt: str = ""
     """The part of a text of several lines that it is about."""
+    of_host: bool = False
+    """Whether hosts differ in it: they are named, even if it is all of them."""
 
     def under(self, *path: str | int) -> Finding:
         """The same, seen from further out."""

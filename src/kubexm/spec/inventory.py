@@ -10,6 +10,7 @@ import msgspec
 
 from kubexm.common.roles import ALL, CONTROL_NODE
 from kubexm.spec import references
+from kubexm.spec.expressions import BadExpression
 from kubexm.spec.fields import Finding
 from kubexm.spec.model import HostSpec, PipelineBody, as_data
 from kubexm.spec.overrides import Override, applied
@@ -145,12 +146,22 @@ class OnHosts:
         self._found.setdefault(key, (finding, []))[1].extend(hosts)
 
     def findings(self, total: int, *, everywhere: bool = False) -> Iterator[Finding]:
-        """Each once, with the hosts that have it unless all of them do; or only what all have."""
+        """Each once, with the hosts that have it; without, where all do and none is peculiar.
+
+        With `everywhere`, only what all have.
+        """
         for finding, hosts in self._found.values():
-            if len(hosts) == total:
+            if len(hosts) == total and (everywhere or not finding.of_host):
                 yield finding
             elif not everywhere:
                 yield replace(finding, message=finding.message + _named(hosts))
+
+
+def remedy(error: BadReference | BadExpression, host: InventoryHost) -> str:
+    """What to do about a mistake that was found on a host."""
+    if error.of_host and host.name == CONTROL_NODE:
+        return f"`{CONTROL_NODE}` has no labels: name a variable of the host instead"
+    return error.hint
 
 
 def _named(hosts: Sequence[str]) -> str:
@@ -196,7 +207,7 @@ class _Variables:
                 self._unknown.all.add(name)
             except BadReference as error:
                 self._unknown.all.add(name)
-                findings.append(Finding(self._place(name), str(error), error.hint))
+                findings.append(Finding(self._place(name), str(error), remedy(error, host)))
         return values, findings
 
     def _place(self, name: str) -> DataPath:

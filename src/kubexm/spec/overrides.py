@@ -65,10 +65,12 @@ def applied(variables: Mapping[str, Any], overrides: Iterable[Override]) -> dict
 
 def _set(variables: dict[str, Any], override: Override) -> None:
     here = variables
-    for name in override.path[:-1]:
+    for depth, name in enumerate(override.path[:-1], 1):
         inner = here.get(name, {})
         if not isinstance(inner, Mapping):
-            raise InvalidInput(f"`{override}`: `{name}` is no mapping, so it has no parts")
+            message = f"`{override}`: `{name}` is no mapping, so it has no parts"
+            whole = ".".join(override.path[:depth])
+            raise InvalidInput(message, hint=f"set the whole of it: `--set {whole}=…`")
         here[name] = dict(inner)
         here = here[name]
     here[override.path[-1]] = override.value

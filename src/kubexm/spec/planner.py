@@ -178,7 +178,9 @@ class _Planner:
             name = override.path[0]
             if name not in known | named | self._steps.variables:
                 message = f"the pipeline has no variable `{name}`"
-                yield Problem(message, str(override), did_you_mean(name, known))
+                declare = f"declare `{name}` under `spec.vars`, or leave the option out"
+                hint = "; ".join(filter(None, (declare, did_you_mean(name, known))))
+                yield Problem(message, str(override), hint)
 
     def _modules(self, place: _Place) -> ExecutionFragment | None:
         siblings = [
@@ -284,8 +286,10 @@ class _Planner:
 
     def _look_everywhere(self, entries: Sequence[PlannedStep]) -> None:
         """Find what is wrong with steps whatever host they would run on."""
+        # What is said is that of the first: the control node last, which is unlike the others.
+        hosts = tuple(reversed(self._inventory.hosts))
         for entry in entries:
-            self._steps.check(entry, tuple(self._inventory.hosts), everywhere=True)
+            self._steps.check(entry, hosts, everywhere=True)
 
     def _node(
         self, entry: PlannedStep, step: StepFields, place: _Place, hosts: tuple[str, ...]

@@ -16,9 +16,11 @@ from typing import Any
 from kubexm.common.facts import FACTS
 from kubexm.common.nearest import did_you_mean
 from kubexm.runtime.contexts import Unmade
+from kubexm.spec import kinds
 from kubexm.spec.source import DataPath
 
 ROOTS = ("vars", "facts", "values", "host", "item")
+LABELS = "host.labels"
 MAX_TEXT = 16 * 1024 * 1024
 LONGEST_TOLD = 40
 
@@ -32,13 +34,21 @@ class BadReference(ValueError):
     """A reference that can't be read, or that names nothing; `hint` says what to do."""
 
     def __init__(
-        self, message: str, hint: str = "", *, at_key: bool = False, excerpt: str = ""
+        self,
+        message: str,
+        hint: str = "",
+        *,
+        at_key: bool = False,
+        excerpt: str = "",
+        of_host: bool = False,
     ) -> None:
         super().__init__(message)
         self.hint = hint
         self.at_key = at_key
         self.excerpt = excerpt
         """How it is written."""
+        self.of_host = of_host
+        """Whether one host has what it names, and another does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +135,18 @@ def unknown_fact(reference: Reference) -> BadReference | None:
         hint = did_you_mean(rest[0], parts)
         message = f"the fact `{name}` has no `{rest[0]}`"
         return BadReference(message, hint, excerpt=reference.written_out)
+    return _part_of_a_fact(reference)
+
+
+def _part_of_a_fact(reference: Reference) -> BadReference | None:
+    """What is wrong with the way down from a fact; None if that may lead somewhere."""
+    for depth, name in enumerate(reference.path):
+        above = reference.path[:depth]
+        try:
+            kinds.fact((*above, name))
+        except KeyError:
+            error = _missing(reference, depth, kinds.fact(above))
+            return BadReference(str(error), error.hint, excerpt=reference.written_out)
     return None
 
 
@@ -278,9 +300,25 @@ def _missing(reference: Reference, depth: int, data: Any) -> BadReference:
     name = reference.path[depth]
     above = ".".join((reference.root, *reference.path[:depth]))
     if isinstance(data, Mapping):
-        return BadReference(
-            f"`{above}` has no `{name}`", did_you_mean(name, (str(key) for key in data))
-        )
-    if isinstance(data, list | tuple):
-        return BadReference(f"`{above}` has {len(data)} entries and no `{name}`")
-    return BadReference(f"`{above}` is {told(data)}, which has no parts")
+        hint, of_host = _instead(reference, depth, data), above == LABELS
+        return BadReference(f"`{above}` has no `{name}`", hint, of_host=of_host)
+    if not isinstance(data, list | tuple):
+        hint = f"name `{above}` as a whole"
+        return BadReference(f"`{above}` is {kinds.of(data)}, which has no parts", hint)
+    if not name.isdecimal():
+        return BadReference(f"`{above}` is a list and has no `{name}`", f"write `{above}[0]`")
+    hint = f"the last is `{above}[{len(data) - 1}]`" if data else "put something into the list"
+    return BadReference(f"`{above}` has no entry {name}, but {len(data)} in all", hint)
+
+
+def _instead(reference: Reference, depth: int, data: Mapping[str, Any]) -> str:
+    """What to write where a mapping lacks something."""
+    name, near = reference.path[depth], did_you_mean(reference.path[depth], map(str, data))
+    if str(reference).startswith(f"{LABELS}."):
+        add = f"write `labels: {{{name}: …}}` at the host under `spec.hosts`"
+        return "; ".join(filter(None, (add, near)))
+    if reference.root != "vars":
+        return near
+    where = f"declare `{name}` under `spec.vars`" if not depth else f"add `{name}` there"
+    given = f"{where}, or give `--set {'.'.join(reference.path[: depth + 1])}=…`"
+    return "; ".join(filter(None, (given, near)))

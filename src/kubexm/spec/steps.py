@@ -22,7 +22,7 @@ from kubexm.spec import (
 from kubexm.spec.expressions import BadExpression, Expression
 from kubexm.spec.fields import Finding, shown
 from kubexm.spec.files import SOURCE, BadFile, ExternalFiles
-from kubexm.spec.inventory import Inventory, InventoryHost, OnHosts
+from kubexm.spec.inventory import Inventory, InventoryHost, OnHosts, remedy
 from kubexm.spec.model import StepFields
 from kubexm.spec.references import BadReference, Reference
 from kubexm.spec.source import DataPath
@@ -254,17 +254,18 @@ def _is_settled(key: Key) -> bool:
 
 
 def _wrong_on(step: PlannedStep, host: InventoryHost, *, tried: bool) -> Iterator[Finding]:
-    scope = {"vars": host.vars, "host": host.described()}
+    scope = _scope(host)
     guarded: frozenset[Reference] = frozenset()
     if step.condition is not None:
         try:
-            if not _may_hold(step.condition, scope):
+            if step.condition.judged(scope) is False:
                 return
         except BadExpression as error:
-            yield Finding(conditions.place(step.spec.kind, step.path), str(error), error.hint)
+            place = conditions.place(step.spec.kind, step.path)
+            yield Finding(place, str(error), remedy(error, host), of_host=error.of_host)
             return
         guarded = frozenset(step.condition.references) - frozenset(step.condition.certain)
-    missing = list(_missing(step.named, scope, guarded))
+    missing = list(_missing(step.named, host, guarded))
     yield from missing
     inside = (*step.path, step.spec.kind)
     named = [(place[len(inside) :], reference) for place, reference in step.named]
@@ -274,32 +275,24 @@ def _wrong_on(step: PlannedStep, host: InventoryHost, *, tried: bool) -> Iterato
         yield from (finding.under(*inside) for finding in _refusals(step.spec, scope))
 
 
-def _may_hold(condition: Expression, scope: Mapping[str, Any]) -> bool:
-    """False if it is known before the run that a condition does not hold on a host."""
-    if all(reference.root in _EARLY for reference in condition.references):
-        return condition.holds(scope)
-    for reference in condition.certain:
-        if reference.root in _EARLY:
-            try:
-                references.in_scope(reference, scope)
-            except BadReference as error:
-                raise BadExpression(str(error), error.hint or _remedy(reference)) from error
-    return True
+def _scope(host: InventoryHost) -> Mapping[str, Any]:
+    return {"vars": host.vars, "host": host.described()}
 
 
 def _missing(
     named: Iterable[tuple[DataPath, Reference]],
-    scope: Mapping[str, Any],
+    host: InventoryHost,
     guarded: frozenset[Reference],
 ) -> Iterator[Finding]:
+    scope = _scope(host)
     for place, reference in named:
         if reference.root not in _EARLY or reference in guarded:
             continue
         try:
             references.in_scope(reference, scope)
         except BadReference as error:
-            hint = error.hint or _remedy(reference)
-            yield Finding(place, str(error), hint, excerpt=reference.written_out)
+            hint, written = remedy(error, host), reference.written_out
+            yield Finding(place, str(error), hint, excerpt=written, of_host=error.of_host)
 
 
 def _refusals(spec: StepSpec, scope: Mapping[str, Any]) -> Iterator[Finding]:
@@ -322,12 +315,6 @@ def _missing_items(params: Any, path: DataPath, item: Any) -> Iterator[Finding]:
                 references.look_up(reference, item)
         except BadReference as error:
             yield Finding(place, str(error), error.hint, excerpt=reference.written_out)
-
-
-def _remedy(reference: Reference) -> str:
-    if reference.root == "vars":
-        return f"declare it under `spec.vars`, or give `--set {reference.path[0]}=…`"
-    return ""
 
 
 def _labels(items: Sequence[Any]) -> Sequence[str]:
