@@ -9,9 +9,18 @@ from tests.spec.texts import HOSTS, with_steps
 from kubexm.errors import InvalidPipeline
 from kubexm.spec import files
 from kubexm.spec.loader import Loader
+from kubexm.spec.overrides import parse_overrides
 from kubexm.spec.pipeline import parse_pipeline, read_pipeline
 from kubexm.spec.planner import PlannedPipeline, plan
 from kubexm.step.files import FilePresent
+
+ZONES = """
+vars: {system: debian, zone: z}
+hosts:
+  - {name: a, roles: [web], vars: {rack: 1}}
+  - {name: b, roles: [web], vars: {rack: 1}}
+  - {name: c, roles: [db], vars: {zone: y}}
+"""
 
 
 def planned(directory: Path, steps: str, spec: str = HOSTS) -> PlannedPipeline:
@@ -20,9 +29,9 @@ def planned(directory: Path, steps: str, spec: str = HOSTS) -> PlannedPipeline:
     return plan(read_pipeline(path))
 
 
-def problem_of(directory: Path, steps: str) -> str:
+def problem_of(directory: Path, steps: str, spec: str = HOSTS) -> str:
     with pytest.raises(InvalidPipeline) as caught:
-        planned(directory, steps)
+        planned(directory, steps, spec)
     (problem,) = caught.value.problems
     assert problem.hint
     return problem.message
@@ -67,6 +76,44 @@ def test_a_source_may_depend_on_the_entry_of_a_list(tmp_path: Path) -> None:
     assert [node.step.params["content"] for node in graph] == ["A", "B"]
 
 
+@pytest.mark.parametrize("name", ["motd.${vars.system}", "${vars.file}", "motd.${vars.own}"])
+def test_a_source_may_depend_on_a_variable_that_all_hosts_of_the_step_share(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "motd.debian").write_text("hello")
+    step = f"- {{name: s, runOnRoles: [web], file: {{path: /x, source: '{name}'}}}}"
+    spec = """
+    vars: {system: debian, file: "motd.${vars.system}", own: fedora}
+    hosts:
+      - {name: a, roles: [web], vars: {own: debian}}
+      - {name: b, roles: [web], vars: {own: debian}}
+      - {name: c, roles: [db], vars: {system: fedora}}
+    """
+
+    graph = planned(tmp_path, step, spec).graph
+
+    assert graph.nodes["p/m/t/s"].step.params["content"] == "hello"
+    assert "file:motd.debian" in graph.digests
+
+
+def test_a_source_goes_by_what_the_command_line_sets(tmp_path: Path) -> None:
+    (tmp_path / "b.txt").write_text("B")
+    text = with_steps("- {name: s, file: {path: /x, source: '${vars.name}.txt'}}")
+    pipeline = parse_pipeline(text, directory=tmp_path)
+
+    graph = plan(pipeline, parse_overrides(["name=b"])).graph
+
+    assert graph.nodes["p/m/t/s"].step.params["content"] == "B"
+
+
+def test_the_name_of_a_source_may_hold_what_looks_like_a_reference(tmp_path: Path) -> None:
+    (tmp_path / "${x}").write_text("X")
+
+    graph = planned(tmp_path, "- {name: s, file: {path: /x, source: '$${x}'}}").graph
+
+    assert graph.nodes["p/m/t/s"].step.params["content"] == "X"
+
+
 def test_steps_and_templates_of_the_program_are_part_of_the_graph_by_digest(
     tmp_path: Path,
 ) -> None:
@@ -85,7 +132,12 @@ def test_steps_and_templates_of_the_program_are_part_of_the_graph_by_digest(
         ("nowhere", "there is no file `nowhere`"),
         (".", "there is no file `.`"),
         ("/dev/null", "there is no file `/dev/null`"),
-        ("'${vars.x}'", "is not known when planning"),
+        ("'${vars.x}'", "`vars` has no `x`"),
+        ("'x-${vars.rack}'", "`vars` has no `rack` on `c`"),
+        ("'x-${vars.zone}'", "`x-${vars.zone}` is not the same on all hosts"),
+        ("'x-${host.name}'", "`${host.name}` is of each host, and a source is read once for all"),
+        ("'x-${facts.arch}'", "`${facts.arch}` is known when the step runs, and a source is read"),
+        ("'x-${values.v}'", "`${values.v}` is known when the step runs, and a source is read"),
         ("large", "`large` is larger than 4 MiB"),
         ("latin", "`latin` is not UTF-8 text"),
     ],
@@ -94,7 +146,8 @@ def test_a_file_that_cant_be_embedded_is_refused(tmp_path: Path, source: str, sa
     (tmp_path / "large").write_bytes(b"x" * (files.MAX_BYTES + 1))
     (tmp_path / "latin").write_bytes(b"\xe4")
 
-    message = problem_of(tmp_path, f"- {{name: s, template: {{path: /x, source: {source}}}}}")
+    step = f"- {{name: s, template: {{path: /x, source: {source}}}}}"
+    message = problem_of(tmp_path, step, ZONES)
 
     assert said in message
     assert message.startswith("spec.modules[0].tasks[0].steps[0].template.source: ")

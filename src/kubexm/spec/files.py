@@ -52,8 +52,6 @@ class ExternalFiles:
         if kind not in TARGETS or SOURCE not in params:
             return params
         name = params[SOURCE]
-        if references.holds_references(name):
-            raise BadFile(f"`{name}` is not known when planning", "only `${item}` may stand in it")
         given = {key: value for key, value in params.items() if key != SOURCE}
         return {**given, **_parameter(TARGETS[kind], self._content(name), name)}
 

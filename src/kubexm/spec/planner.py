@@ -268,8 +268,9 @@ class _Planner:
         if is_first := self._is_first_look(place):
             self._known_roles(step, place)
             self._rolls_along(step, place)
-        hosts = self._hosts(step.run_on_one_of or place.settings.roles, place)
-        entries = self._steps.planned(step, place.path)
+        roles = step.run_on_one_of or place.settings.roles
+        hosts = self._hosts(roles, place)
+        entries = self._steps.planned(step, place.path, self._inventory.names(roles))
         if not hosts:
             if is_first:
                 self._look_everywhere(entries)

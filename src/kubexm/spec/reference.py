@@ -169,6 +169,7 @@ A `when` may ask for such a value, too.
 
 Where a step takes a `source`, the path starts beside the pipeline file.
 The file is read when planning; its content is part of the graph.
+Its name may hold `${item}`, and `${vars.NAME}` where that is the same on all hosts of the step.
 """
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from kubexm.common.roles import CONTROL_NODE
 from kubexm.plan import Key, StepSpec
 from kubexm.spec import (
     conditions,
@@ -17,11 +18,12 @@ from kubexm.spec import (
     parameters,
     references,
     secrets,
+    sources,
     templating,
 )
 from kubexm.spec.expressions import BadExpression, Expression
 from kubexm.spec.fields import Finding, shown
-from kubexm.spec.files import SOURCE, BadFile, ExternalFiles
+from kubexm.spec.files import SOURCE, TARGETS, BadFile, ExternalFiles
 from kubexm.spec.inventory import Inventory, InventoryHost, OnHosts, remedy
 from kubexm.spec.model import StepFields
 from kubexm.spec.references import BadReference, Reference
@@ -82,16 +84,23 @@ class StepPlanner:
         self._fine: set[tuple[PlannedStep, int]] = set()
         """Steps with the groups of hosts for which nothing was found."""
 
-    def planned(self, step: StepFields, path: DataPath) -> Sequence[PlannedStep]:
-        """The step once, or once per entry of its list; the same objects however often asked."""
+    def planned(
+        self, step: StepFields, path: DataPath, hosts: Sequence[str]
+    ) -> Sequence[PlannedStep]:
+        """The step once, or once per entry of its list; the same objects however often asked.
+
+        The hosts are all that it runs on, whether in batches or not.
+        """
         if (known := self._planned.get(path)) is None:
-            known = self._planned[path] = list(self._entries(step, path))
+            known = self._planned[path] = list(self._entries(step, path, hosts))
         return known
 
-    def _entries(self, step: StepFields, path: DataPath) -> Iterator[PlannedStep]:
+    def _entries(
+        self, step: StepFields, path: DataPath, hosts: Sequence[str]
+    ) -> Iterator[PlannedStep]:
         params, when = conditions.turned(step.kind, step.params, step.when)
         if step.for_each is None:
-            yield from self._one(step, path, step.name, params, when)
+            yield from self._one(step, path, step.name, params, when, hosts)
             return
         self.variables.update(reference.path[0] for _, reference in _named(step.for_each, path))
         items = self._items(step, path)
@@ -110,7 +119,7 @@ class StepPlanner:
             own = parameters.as_taken(step.kind, params, references.with_item(params, item))
             brought = secrets.misplaced(step.kind, own)
             self.findings.extend(finding.under(*inside) for finding in brought)
-            yield from self._one(step, path, f"{step.name}[{label}]", own, condition)
+            yield from self._one(step, path, f"{step.name}[{label}]", own, condition, hosts)
 
     def _items(self, step: StepFields, path: DataPath) -> list[Any]:
         place = (*path, "forEach")
@@ -147,9 +156,18 @@ class StepPlanner:
         return all(self._inventory.can_judge(reference) for reference in asked)
 
     def _one(
-        self, step: StepFields, path: DataPath, label: str, params: Any, when: str | None
+        self,
+        step: StepFields,
+        path: DataPath,
+        label: str,
+        params: Any,
+        when: str | None,
+        hosts: Sequence[str],
     ) -> Iterator[PlannedStep]:
         inside = (*path, step.kind)
+        params = self._with_file_named(step.kind, params, inside, hosts)
+        if params is None:
+            return
         try:
             params = self._files.embedded(step.kind, params)
             condition = expressions.compile_expression(when) if when else None
@@ -171,6 +189,23 @@ class StepPlanner:
         yield PlannedStep(
             label, self._spec(step.kind, fields, asked, inside), path, condition, named
         )
+
+    def _with_file_named(
+        self, kind: str, params: Mapping[str, Any], inside: DataPath, hosts: Sequence[str]
+    ) -> Mapping[str, Any] | None:
+        """The parameters with a `source` that is the name of a file; None if it comes to none."""
+        if kind not in TARGETS or not references.holds_references(source := params.get(SOURCE)):
+            return params
+        asked = [reference for _, reference in _named(source, inside)]
+        self.variables.update(reference.path[0] for reference in asked if reference.root == "vars")
+        if not self._can_judge(asked):
+            self._lost(inside[:-1])
+            return None
+        known = [self._inventory.hosts[name] for name in hosts or (CONTROL_NODE,)]
+        name, wrong = sources.named(str(source), known)
+        if wrong:
+            self._lost(inside[:-1], *(finding.under(*inside, SOURCE) for finding in wrong))
+        return None if wrong else {**params, SOURCE: name}
 
     def _spec(
         self, kind: str, fields: dict[str, Any], asked: Sequence[Reference], place: DataPath
