@@ -183,6 +183,13 @@ def test_a_guard_counts_though_the_rest_of_the_condition_is_not_known_yet(condit
     assert planned(with_steps(step, BODY)).graph.nodes
 
 
+@pytest.mark.parametrize("host", ["a", "b", "c"])
+def test_a_step_is_checked_on_the_host_that_its_condition_chooses(host: str) -> None:
+    step = f"- {{name: s, when: host.name == '{host}', file: {{path: '/x/${{vars.nope}}'}}}}"
+
+    assert problem_of(with_steps(step)).endswith(f"`vars` has no `nope` on `{host}`")
+
+
 def test_parameters_are_tried_with_the_variables_of_each_host() -> None:
     text = with_steps(
         "- {name: s, file: {path: '${vars.path}'}}",

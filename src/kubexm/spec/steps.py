@@ -39,6 +39,10 @@ _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _VALUE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
+_Group = tuple[int, bool | None]
+"""What hosts have in common: their variables, and what a condition says of them."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class PlannedStep:
     """A step, or one entry of its list, ready to become a node."""
@@ -65,6 +69,13 @@ class PlannedStep:
         """Whether all its parameters are known when planning."""
         return all(reference.root in _EARLY for _, reference in self.named)
 
+    def choice(self, host: InventoryHost) -> bool | None:
+        """What its condition says of a host by what is peculiar to that; None if nothing."""
+        condition = self.condition
+        if condition is None or all(named.root != "host" for named in condition.references):
+            return None
+        return condition.decided(_scope(host))
+
 
 class StepPlanner:
     """Makes steps of a file into steps of a graph; finds what is wrong on the way."""
@@ -81,7 +92,7 @@ class StepPlanner:
         self._variables = variables
         self._files = files
         self._planned: dict[DataPath, list[PlannedStep]] = {}
-        self._fine: set[tuple[PlannedStep, int]] = set()
+        self._fine: set[tuple[PlannedStep, _Group]] = set()
         """Steps with the groups of hosts for which nothing was found."""
 
     def planned(
@@ -260,17 +271,17 @@ class StepPlanner:
     def _all(self) -> Iterator[PlannedStep]:
         return (step for entries in self._planned.values() for step in entries)
 
-    def _alike(self, step: PlannedStep, hosts: Sequence[str]) -> dict[int, list[str]]:
+    def _alike(self, step: PlannedStep, hosts: Sequence[str]) -> dict[_Group, list[str]]:
         """The hosts in groups for which the check comes to the same."""
         asked = step.asked
         # Every host has a name, an address and roles: only what lies deeper may be missing.
         deep = any(reference.root == "host" and len(reference.path) > 1 for reference in asked)
         own = any(reference.root == "vars" for reference in asked)
-        groups: dict[int, list[str]] = {}
+        groups: dict[_Group, list[str]] = {}
         for name in hosts:
             host = self._inventory.hosts[name]
             key = id(host) if deep else id(host.vars) if own else 0
-            groups.setdefault(key, []).append(name)
+            groups.setdefault((key, step.choice(host)), []).append(name)
         return groups
 
 
