@@ -147,3 +147,17 @@ def test_a_part_of_a_variable_that_has_none_is_not_to_be_set() -> None:
         planned(with_steps("- {name: s, noop: }", "vars: {app: {port: 1}}"), "app.port.x=1")
 
     assert caught.value.hint == "set the whole of it: `--set app.port=…`"
+
+
+@pytest.mark.parametrize("written", ["3", "''", "[a]"])
+def test_what_is_no_expression_says_what_one_is(written: str) -> None:
+    hints = hints_of(f"- {{name: s, when: {written}, noop: }}")
+
+    assert hints == ["write one that is true or false, such as `vars.count > 0`, or leave it out"]
+
+
+@pytest.mark.parametrize("step", ["when: item.x == 1, noop: ", "file: {path: '/${item.x}'}"])
+def test_a_part_that_an_entry_lacks_is_to_be_added(step: str) -> None:
+    hints = hints_of(f"- {{name: s, forEach: [{{}}], {step}}}")
+
+    assert hints == ["add `x` to the entry of `forEach`"]

@@ -118,7 +118,13 @@ def _share(value: Any) -> int | str:
 
 
 def _condition(value: Any) -> Any:
-    return str(value).lower() if isinstance(value, bool) else value
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str) and value:
+        return value
+    found = "an empty text" if value == "" else shown(value)
+    hint = "write one that is true or false, such as `vars.count > 0`, or leave it out"
+    raise wrong(f"found {found}, want an expression", hint)
 
 
 def _entries(value: Any) -> Any:
@@ -175,7 +181,6 @@ PositiveDuration = Annotated[float, BeforeValidator(_positive_duration), _DURATI
 Condition = Annotated[
     StrictStr,
     BeforeValidator(_condition),
-    Field(min_length=1),
     WithJsonSchema({"type": ["string", "boolean"]}),
 ]
 Entries = Annotated[list[Any] | str, BeforeValidator(_entries)]

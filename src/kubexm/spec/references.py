@@ -317,6 +317,8 @@ def _instead(reference: Reference, depth: int, data: Mapping[str, Any]) -> str:
     if str(reference).startswith(f"{LABELS}."):
         add = f"write `labels: {{{name}: …}}` at the host under `spec.hosts`"
         return "; ".join(filter(None, (add, near)))
+    if reference.root == "item":
+        return near or f"add `{name}` to the entry of `forEach`"
     if reference.root != "vars":
         return near
     where = f"declare `{name}` under `spec.vars`" if not depth else f"add `{name}` there"
