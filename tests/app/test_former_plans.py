@@ -70,6 +70,7 @@ def former(result: GraphExecutionResult, name: str) -> NodeResult:
     return found
 
 
+ALONE = HOSTS.replace("  - {name: n2, roles: [node]}\n", "")
 BOTH = ["n1", "n2"]
 MADE = "{name: made, file: {path: /srv/a, content: one}}"
 
@@ -96,18 +97,22 @@ def test_what_only_the_old_file_had_is_put_back(site: Site) -> None:
 
 
 def test_another_content_at_the_same_path_is_undone_once(site: Site) -> None:
-    task = failed(site, MADE)
+    site.write(file(MADE, policy="isolate", hosts=ALONE))
+    task = task_of(site.run())
+    site.write(file(MADE.replace("one", "two"), hosts=ALONE))
 
-    outcome = corrected(site, task, MADE.replace("one", "two"))
+    outcome = site.retry(task, corrected=True)
 
     assert site.read("n1", "/srv/a") is None
     assert [path for path in undone(outcome.result) if "made" in path] == ["made"]
 
 
 def test_another_kind_of_step_for_the_same_path_is_undone_once(site: Site) -> None:
-    task = failed(site, MADE)
+    site.write(file(MADE, policy="isolate", hosts=ALONE))
+    task = task_of(site.run())
+    site.write(file("{name: made, template: {path: /srv/a, text: two}}", hosts=ALONE))
 
-    outcome = corrected(site, task, "{name: made, template: {path: /srv/a, text: two}}")
+    outcome = site.retry(task, corrected=True)
 
     assert site.read("n1", "/srv/a") is None
     assert [path for path in undone(outcome.result) if "made" in path] == ["made"]
@@ -173,7 +178,7 @@ def test_what_can_not_be_undone_is_named_as_left(site: Site) -> None:
 def test_a_host_that_the_file_has_no_more_is_told(site: Site) -> None:
     task = failed(site, MADE)
     said: list[str] = []
-    site.write(file(MADE, hosts=HOSTS.replace("  - {name: n2, roles: [node]}\n", "")))
+    site.write(file(MADE, hosts=ALONE))
 
     retried = RetryParams(task, PipelineParams(site.file))
     outcome = asyncio.run(runs.retry(retried, Front(tell=said.append), site.home))
@@ -225,3 +230,41 @@ def test_task_show_knows_what_was_undone(site: Site) -> None:
     shown = tasks.show(site.home, task)
 
     assert undone(shown.result) == undone(outcome.result)
+
+
+LINE = "{name: line, line: {path: /etc/lines, line: 'x=${vars.v}', match: ^x=}}"
+WAITS = "{name: waits, command: {argv: [wait-for, '${vars.v}']}}"
+WITH_LINES = """
+simulate:
+  machine: {files: {/etc/lines: "a\\nx=0\\nb\\n"}}
+  scripts:
+    - {argv: [wait-for, v2], hosts: n2, duration: {kind: fixed, seconds: 2}}
+    - {argv: [wait-for, "*"]}
+    - {argv: [deploy], exit: 1}
+"""
+
+
+def test_a_step_that_never_came_to_its_new_work_is_undone_as_it_was(site: Site) -> None:
+    first = file(WAITS, LINE, policy="isolate", hosts=HOSTS + "vars: {v: v1}\n")
+    site.write(first.replace(WORLD, WITH_LINES))
+    task = task_of(site.run())
+    second = file(WAITS, LINE, hosts=HOSTS + "vars: {v: v2}\n")
+    site.write(second.replace(WORLD, WITH_LINES))
+
+    outcome = site.retry(task, corrected=True)
+
+    assert outcome.result.status == "RolledBack"
+    for host in ("n1", "n2"):
+        assert site.read(host, "/etc/lines") == "a\nx=0\nb\n"
+
+
+def test_a_line_that_is_to_be_absent_now_is_put_back_as_it_was(site: Site) -> None:
+    line = "{name: line, line: {path: /etc/lines, line: x=1, match: ^x=}}"
+    site.write(file(line, policy="isolate").replace(WORLD, WITH_LINES))
+    task = task_of(site.run())
+    site.write(file(line.replace("^x=", "^x=, absent: true")).replace(WORLD, WITH_LINES))
+
+    outcome = site.retry(task, corrected=True)
+
+    assert outcome.result.status == "RolledBack"
+    assert site.read("n1", "/etc/lines") == "a\nx=0\nb\n"

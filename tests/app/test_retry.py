@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-from tests.app.site import Site, statuses, task_of
+from tests.app.site import Site, statuses, stopping_at, task_of
 
 from kubexm.app import runs
 from kubexm.errors import InvalidInput, Refused
@@ -477,6 +477,47 @@ def test_a_retry_after_a_rollback_goes_back_to_what_it_has_found_itself(site: Si
     assert site.read("n1", "/srv/conf") == "by hand"
     assert site.read("n1", "/srv/lines") == "x=by hand\ny\n"
     assert site.read("n2", "/srv/conf") is None
+
+
+SLOW_UNDO = """
+hosts: [{name: n1}]
+onFailure: rollback
+modules:
+  - name: base
+    tasks:
+      - name: work
+        steps:
+          - {name: conf, file: {path: /srv/conf, content: ours}}
+          - {name: made, command: {argv: [make], undo: [take-back]}}
+          - {name: fails, command: {argv: [deploy]}}
+simulate:
+  machine: {files: {/srv/conf: theirs}}
+  scripts:
+    - {argv: [make]}
+    - {argv: [take-back], duration: {kind: fixed, seconds: 0.5}}
+    - {argv: [deploy], exit: 1}
+"""
+
+
+def test_a_retry_after_a_rollback_that_was_stopped_still_knows_what_was_there(site: Site) -> None:
+    site.write(SLOW_UNDO)
+    stopped = site.run(front=stopping_at("made", undo=True))
+    assert (stopped.result.status, site.read("n1", "/srv/conf")) == ("Cancelled", "ours")
+
+    outcome = site.retry(task_of(stopped))
+
+    assert outcome.result.status == "RolledBack"
+    assert site.read("n1", "/srv/conf") == "theirs"
+
+
+def test_a_retry_may_ask_for_another_policy(site: Site) -> None:
+    site.write(SLOW_UNDO.replace("rollback", "isolate"))
+    task = failed(site)
+
+    outcome = site.retry(task, on_failure="rollback")
+
+    assert outcome.result.status == "RolledBack"
+    assert site.read("n1", "/srv/conf") == "theirs"
 
 
 UNDO_FAILS_ONCE = """

@@ -144,6 +144,14 @@ def test_a_host_that_can_be_reached_is_not_called_lost(failure: Any, word: str) 
     assert line_of(events.HostQuarantined(at=1.0, host="h1", cause=cause)) == f"{word} h1: no"
 
 
+def test_what_was_changed_before_and_is_held_back_now_is_not_told_as_changed() -> None:
+    held = HostResult("h1", "Skipped", changed=True, message="held back by n on h2: no")
+
+    assert line_of(events.UnitFinished(at=1.0, node="m/n", host="h1", result=held)) == (
+        "before   h1  m/n"
+    )
+
+
 def test_the_live_view_counts_what_a_rollback_undoes_and_leaves_by_unit() -> None:
     tally = under_way(3, modules=1)
     for host in ("host00000", "host00001"):

@@ -51,6 +51,21 @@ def test_a_compensation_has_the_values_of_the_run_as_they_are() -> None:
     assert stage.order("app/m") == ["app/m"]
 
 
+def test_a_compensation_that_needs_a_value_which_was_never_made_fails() -> None:
+    """With an empty text in its place it could remove what is none of its business."""
+    got: list[Any] = []
+    stage = Stage(m=Actor(role=Minter, values={"vm": "vm-7"}), b=fails("no"))
+    stage.actors["remove"] = Actor(run=lambda ctx: got.append(ctx.values))
+    made = chain(play("m", provides=[Key("vm")]), play("u", needs=["vm"]))
+    body = scope("app", chain(play("a"), play("b"), made), compensate=play("remove", needs=["vm"]))
+
+    result = back(stage, body)
+
+    assert (got, result.status) == ([], "Failed")
+    assert result.rollback is not None
+    assert "needs the value `vm`, which nothing provides" in result.rollback.message
+
+
 def test_a_compensation_stands_where_its_scope_stood() -> None:
     stage = Stage(d=fails(), reset=Actor(duration=5.0))
     body = scope("app", play("b"), compensate=play("reset"))

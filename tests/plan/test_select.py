@@ -1,6 +1,7 @@
 """Selections: what is named, what that leaves, and that nobody starts early through the gaps."""
 
 from itertools import accumulate
+from typing import Any
 
 import msgspec
 import pytest
@@ -29,7 +30,7 @@ from kubexm.plan import (
     scope,
 )
 from kubexm.plan.scope import Moment
-from kubexm.plan.select import Selection, in_vain, select, unguarded
+from kubexm.plan.select import Selection, in_vain, select, uncompensated, unguarded
 
 HOSTS = host_names(3)
 STEP = StepSpec("command")
@@ -207,7 +208,7 @@ class TestValues:
 
         assert {item.id: item.hosts for item in chosen} == {
             "ca": ("h3",),
-            "token": HOSTS,
+            "token": ("h1",),
             "disk": ("h1",),
             "join": ("h1",),
         }
@@ -480,6 +481,26 @@ class TestCompensations:
     def test_a_part_of_a_scope_is_not_undone_as_a_whole(self, chosen: Selection) -> None:
         assert select(self.graph(), chosen).compensations == ()
 
+    @pytest.mark.parametrize(
+        ("chosen", "policy", "told"),
+        [
+            (Selection(only=("s/one",)), "rollback", 1),
+            (Selection(skip=("s/two",)), "rollback", 1),
+            (Selection(skip=("s/two",)), "isolate", 0),
+            (Selection(only=("after",)), "rollback", 0),
+            (Selection(only=("s",)), "rollback", 0),
+        ],
+    )
+    def test_a_part_of_a_scope_without_what_undoes_it_is_told(
+        self, chosen: Selection, policy: Any, told: int
+    ) -> None:
+        graph = msgspec.structs.replace(self.graph(), on_failure=policy)
+
+        found = [*uncompensated(graph, select(graph, chosen))]
+
+        assert len(found) == told
+        assert all("of `create/s` only a part is selected" in item.message for item in found)
+
     def test_a_scope_is_undone_on_the_hosts_it_was_run_on(self) -> None:
         (item,) = select(self.graph(), Selection(hosts=("h2",))).compensations
 
@@ -678,3 +699,13 @@ def test_to_skip_what_leaves_a_needed_value_is_told_to_be_in_vain() -> None:
     assert told.message == (
         "`--skip value` has no effect: what is selected needs the values that it leaves"
     )
+
+
+def test_what_one_host_makes_for_all_is_made_on_a_host_that_was_asked_for() -> None:
+    mint = node("mint", StepSpec("mint", provides=(Key("v", "run"),)), on=one_of(["h1", "h2"]))
+    user = node("user", StepSpec("command", needs=("v",)), on=["h1", "h2"])
+    graph = graph_of(scope("create", chain(mint, user)))
+
+    chosen = select(graph, Selection(only=("user",), hosts=("h2",)))
+
+    assert chosen.nodes["create/mint"].hosts == ("h2",)

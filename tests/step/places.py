@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import grp
+import hashlib
 import json
 import os
 import pwd
@@ -35,7 +36,8 @@ class MemoryLedger:
 
     async def capture(self, resource: str, look: Callable[[str], Awaitable[Prior]]) -> None:
         if resource not in self.entries:
-            await self.remember(resource, await look("a-copy"))
+            copy = hashlib.sha256(resource.encode()).hexdigest()
+            await self.remember(resource, await look(copy))
 
     def recall(self, resource: str) -> Mapping[str, Any] | None:
         found = self.entries.get(resource)

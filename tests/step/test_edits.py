@@ -65,3 +65,32 @@ def test_any_edit_of_any_text_is_satisfied_and_undone_exactly(
     assert place.read("f") == old
     place.undo(edit)
     assert place.read("f") == old
+
+
+PORTS = st.builds(
+    LineInFile,
+    path=st.just(PATH),
+    line=st.sampled_from(["port = 1", "port = 3"]),
+    match=st.just("^port"),
+    absent=st.booleans(),
+)
+# The third may come back to the lines of the first, but not past another that took some of them.
+SEVERAL = st.lists(EDITS, min_size=2, max_size=2) | st.lists(PORTS, min_size=2, max_size=4)
+
+
+@given(TEXTS.filter(is_closed), SEVERAL)
+def test_edits_one_after_the_other_are_undone_backwards_exactly(
+    place: SimPlace, old: bytes, edits: list[Edit]
+) -> None:
+    place.ledger = MemoryLedger()
+    place.write("f", old)
+    done = []
+    for edit in edits:
+        if not place.verdict(edit).satisfied:
+            place.run(edit)
+            done.append(edit)
+
+    for edit in reversed(done):
+        place.undo(edit)
+
+    assert place.read("f") == old

@@ -58,6 +58,7 @@ class RetryParams:
     task: str
     pipeline: PipelineParams | None = None
     force: bool = False
+    on_failure: OnFailure | None = None
 
 
 @dataclass(frozen=True, slots=True)

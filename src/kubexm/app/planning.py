@@ -9,7 +9,7 @@ from typing import Any
 from kubexm.app.params import PipelineParams, PlanParams
 from kubexm.errors import InvalidInput, Problem
 from kubexm.plan.graph import ExecutionGraph
-from kubexm.plan.select import Selection, in_vain, select, unguarded
+from kubexm.plan.select import Selection, in_vain, select, uncompensated, unguarded
 from kubexm.sim.settings import WorldSettings
 from kubexm.spec import literals, planner
 from kubexm.spec.inventory import InventoryHost
@@ -56,6 +56,7 @@ def _of_selection(
     if selection != Selection():
         yield from in_vain(whole, selection, graph)
         yield from unguarded(whole, selection, graph)
+        yield from uncompensated(whole, graph)
 
 
 def _whole(params: PipelineParams) -> planner.PlannedPipeline:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Collection, Iterable
 from typing import Any
@@ -36,7 +37,23 @@ def reopening(state: RunState, plan: Plan, corrected: Plan | None) -> Reopened:
         units=tuple(sorted(units)),
         changed=tuple(sorted(changed)),
         former=as_planned(plan, state, comparison.differing(changed)),
+        unsettled=tuple(sorted(_unsettled(state, plan.graph))),
     )
+
+
+def _unsettled(state: RunState, graph: ExecutionGraph) -> set[str]:
+    """The hosts on which a rollback did not come to all that it had to take back."""
+    back = way_back(state, graph.compensations)
+    hosts = {
+        done.result.host_name
+        for unit, done in state.done.items()
+        if done.result.changed and not is_undo(unit[0]) and unit not in state.late
+        if not back.is_settled(unit[0], done.result.host_name)
+    }
+    former = itertools.chain(*state.former)
+    return hosts | {
+        host for node in former for host in node.hosts if not back.is_settled(node.id, host)
+    }
 
 
 def _standing(state: RunState, graph: ExecutionGraph) -> set[Unit]:

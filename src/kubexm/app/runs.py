@@ -187,7 +187,8 @@ async def retry(params: RetryParams, front: Front, home: Home) -> RunOutcome:
     with places.store_of(home, params.task) as store, store.acquire(params.task) as lease:
         stored = store.run(params.task)
         _refuse_if_not_ended(stored)
-        documents = store.documents(stored.id)
+        known = store.documents(stored.id)
+        documents = _asked_for(known, params)
         corrected = _corrected(stored, documents, params, front)
         _refuse_unknown_steps(stored, (corrected or documents).graph)
         if not params.force:
@@ -198,8 +199,19 @@ async def retry(params: RetryParams, front: Front, home: Home) -> RunOutcome:
         kept = state.done.keys() - set(units.units)
         _refuse_if_unready(_plan_of(corrected or documents), front, kept)
         front.begun = True
-        store.reopen(lease, units, corrected)
+        renewed = corrected or (documents if documents is not known else None)
+        store.reopen(lease, units, renewed)
         return await _continue(store, stored, lease, corrected or documents, front, home)
+
+
+def _asked_for(documents: Documents, params: RetryParams) -> Documents:
+    """What the run was made from, with what is asked for otherwise now."""
+    if params.on_failure is None:
+        return documents
+    kept = msgspec.json.decode(documents.options, type=StoredOptions)
+    options = msgspec.structs.replace(kept.options, on_failure=params.on_failure)
+    changed = msgspec.structs.replace(kept, options=options)
+    return msgspec.structs.replace(documents, options=msgspec.json.encode(changed))
 
 
 def _refuse_if_unready(plan: Plan, front: Front, finished: Collection[Unit]) -> None:

@@ -67,7 +67,7 @@ def _finished(node: str, host: str, result: HostResult) -> str | None:
 
 
 def _word(node: str, result: HostResult) -> str:
-    if result.done_before:
+    if result.done_before or result.status == "Skipped":
         return "before  "
     if result.sign:
         return f"would {result.sign} "

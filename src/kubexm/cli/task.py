@@ -17,7 +17,16 @@ from kubexm.app import tasks
 from kubexm.app.params import LogParams, PipelineParams, ResumeParams, RetryParams
 from kubexm.app.tasks import TaskLine
 from kubexm.cli import endings
-from kubexm.cli.flags import PATH_OR_TAG, Force, LiteralSecrets, Logged, Output, Set, Task
+from kubexm.cli.flags import (
+    PATH_OR_TAG,
+    Force,
+    LiteralSecrets,
+    Logged,
+    OnFailureFlag,
+    Output,
+    Set,
+    Task,
+)
 from kubexm.cli.messages import described, notice
 from kubexm.cli.output import document, say, table
 from kubexm.common.paths import Home
@@ -151,6 +160,7 @@ def retry_(
     ] = None,
     set_: Set = (),
     allow_literal_secrets: LiteralSecrets = False,
+    on_failure: OnFailureFlag = None,
     force: Force = False,
     output: Output = "text",
     logged: Logged,
@@ -160,7 +170,8 @@ def retry_(
 
     _refuse_without_file(file, {"--set": set_, "--allow-literal-secrets": allow_literal_secrets})
     pipeline = PipelineParams(file, set_, allow_literal_secrets) if file is not None else None
-    return asyncio.run(running.retry(RetryParams(task, pipeline, force), output, logged))
+    params = RetryParams(task, pipeline, force, on_failure)
+    return asyncio.run(running.retry(params, output, logged))
 
 
 def _refuse_without_file(file: Path | None, given: Mapping[str, object]) -> None:

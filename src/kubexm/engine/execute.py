@@ -156,6 +156,7 @@ class _Run:
         work: MakeWork,
         policy: OnFailure,
         vital: frozenset[str] = frozenset(),
+        values: Values | None = None,
     ) -> Scheduler:
         walk = Scheduler(
             graph,
@@ -165,7 +166,7 @@ class _Run:
             journal=self.journal,
             state=self.state,
             bus=self.bus,
-            values=self.values,
+            values=values or self.values,
             durations=self.durations,
             policy=policy,
             vital=vital,
@@ -198,7 +199,7 @@ class _Run:
     async def _undo(self, walk: Scheduler, cause: Cause) -> Scheduler | None:
         grown = Grown(self.graph, walk.expanded)
         self.changed = _changed(walk, self.state.late)
-        former = self._former(grown)
+        former = self._former(walk, grown)
         undone = grown.nodes | {node.id: node for layer in former for node in layer}
         changed = (*self.changed, *(undone.keys() - grown.nodes.keys()))
         settling = {id for id in changed if settles(self.load(undone[id]))}
@@ -211,15 +212,16 @@ class _Run:
         units = {id: len(node.hosts) for id, node in undo.nodes.items()}
         self.bus.publish(events.TurnedBack(at=now, cause=cause, undo=units))
         work = backward(self.load, undone, _compensating(grown))
-        back = self._scheduler(undo, work, "isolate")
+        # Nothing is made on the way back but by a compensation itself.
+        back = self._scheduler(undo, work, "isolate", values=self.values.kept(self.state.left))
         await back.walk(quarantined=self._lost_before(undo=True))
         return back
 
-    def _former(self, grown: Grown) -> tuple[Layer, ...]:
+    def _former(self, walk: Scheduler, grown: Grown) -> tuple[Layer, ...]:
         def view(host: str) -> UnitView:
             return self.runtime.view(host, {})
 
-        successors = Successors(grown.nodes, self.changed, self.load, view)
+        successors = Successors(grown.nodes, _at_work(walk), self.load, view)
         return successors.without_theirs(self.state.former)
 
     def _result(self, walk: Scheduler, back: Scheduler | None) -> GraphExecutionResult:
@@ -261,6 +263,18 @@ def _changed(walk: Scheduler, late: Collection[Unit]) -> dict[str, tuple[str, ..
         if hosts:
             changed[id] = tuple(hosts)
     return changed
+
+
+def _at_work(walk: Scheduler) -> dict[str, frozenset[str]]:
+    """Hosts on which each node has done its work, so that the host is as its step says."""
+    return {
+        id: frozenset(
+            unit.host
+            for unit in state.units.values()
+            if unit.result is not None and unit.result.changed and unit.result.status == "Success"
+        )
+        for id, state in walk.topology.states.items()
+    }
 
 
 def _compensating(graph: Grown) -> dict[str, ExecutionNode]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from kubexm.engine.ports import Load
 from kubexm.engine.undo import FORMER
@@ -23,12 +23,12 @@ class Successors:
     def __init__(
         self,
         nodes: Mapping[str, ExecutionNode],
-        changed: Mapping[str, tuple[str, ...]],
+        at_work: Mapping[str, Collection[str]],
         load: Load,
         view: View,
     ) -> None:
         self._nodes = nodes
-        self._changed = changed
+        self._at_work = at_work
         self._load = load
         self._view = view
 
@@ -43,7 +43,7 @@ class Successors:
 
     def _covers(self, former: ExecutionNode, host: str) -> bool:
         id = former.id.partition(FORMER)[0]
-        if host not in self._changed.get(id, ()):
+        if host not in self._at_work.get(id, ()):
             return False
         old, new = self._step(former, host), self._step(self._nodes[id], host)
         if old is None or new is None:

@@ -231,8 +231,8 @@ class Lifecycle:
             await self._floor.provide(unit, unmade)
         if work.conditional and not work.loaded.wanted(self._floor.view(unit)):
             return Finished("Skipped", "`when` does not hold", skipped=True, sign="=")
-        if work.demands:
-            self._floor.values.require(work.demands, unit.host, minted=False)
+        if work.needs:
+            self._floor.values.require(work.needs, unit.host, minted=False)
         step, ctx = self._bound(unit)
         if not work.always_runs:
             verdict = await budget.spend(self._verdict(unit, step, ctx))

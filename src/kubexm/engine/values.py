@@ -22,6 +22,13 @@ class Values:
         self._run_wide: dict[str, NodeState] = {}
         self._by_host: dict[tuple[str, str], NodeState] = {}
 
+    def kept(self, earlier: Iterable[ProducedValue]) -> Values:
+        """The same values, or those of before, and nobody to make another."""
+        values = Values()
+        values.keep(earlier)
+        values._values.update(self._values)
+        return values
+
     def register(self, states: Iterable[NodeState]) -> None:
         """Learn which of these nodes provide what."""
         for state in states:

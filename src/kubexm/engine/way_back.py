@@ -31,6 +31,10 @@ class WayBack:
         end = self._ends.get(path, {}).get(host)
         return end.message if end is not None and is_left(path, end) else None
 
+    def is_settled(self, id: str, host: str) -> bool:
+        """Whether there is nothing left to do about this unit: it is taken back, or left."""
+        return self.is_taken_back(id, host) or self.why_left(id, host) is not None
+
     def is_taken_back(self, id: str, host: str) -> bool:
         """By the undo of the unit itself, or by the compensation of a scope around it."""
         own = self._ends.get(f"{UNDO}/{id}")

@@ -92,11 +92,14 @@ class Reopened(Record, frozen=True):
 
     What some of them `changed` still stands: a rollback takes it back, whatever they find now.
     So it does with what `former` nodes changed, which are no more, or do something else now.
+    On `unsettled` hosts not all was taken back that a rollback set out to: there it still goes
+    back to what was found before; elsewhere to what the next go will find itself.
     """
 
     units: tuple[Unit, ...]
     changed: tuple[Unit, ...] = ()
     former: tuple[Layer, ...] = ()
+    unsettled: tuple[str, ...] = ()
 
 
 class LifeBegan(Record, frozen=True):
@@ -143,6 +146,8 @@ class RunState:
     """What the run has found before its changes, by host and resource."""
     former: tuple[Layer, ...] = ()
     """What earlier plans of the run have changed, as it was planned, on the hosts in question."""
+    left: list[ProducedValue] = field(default_factory=list)
+    """Values of units that were opened again: what is undone was done with them."""
     turned: Cause | None = None
     late: set[Unit] = field(default_factory=set)
     """Done after the run turned back, so no part of what is undone."""
@@ -206,15 +211,6 @@ class RunState:
             cause = Cause(record.node, result.host_name, result.message, result.failure)
             self.quarantined.setdefault(result.host_name, cause)
 
-    def _forget_priors(self) -> None:
-        """Where all was undone, the next go goes back to what it will find itself."""
-        stuck = {
-            done.result.host_name
-            for (node, _), done in self.done.items()
-            if node.startswith(f"{UNDO}/") and _came_to_nothing(done.result)
-        }
-        self.priors = {host: found for host, found in self.priors.items() if host in stuck}
-
     def _still_there(self, layer: Layer) -> Layer:
         """The nodes of a layer on the hosts where the run, which has turned, did not undo them."""
         left = ((node, self._not_undone(node)) for node in layer)
@@ -228,12 +224,14 @@ class RunState:
 
     def _reopen(self, record: Reopened) -> None:
         if self.turned is not None:
-            self._forget_priors()
+            known = self.priors
+            self.priors = {host: known[host] for host in record.unsettled if host in known}
             self.former = tuple(filter(None, map(self._still_there, self.former)))
         self.former += record.former
         standing = set(record.changed)
         for unit in record.units:
-            self.done.pop(unit, None)
+            if (done := self.done.pop(unit, None)) is not None:
+                self.left += done.values
             if unit not in standing:
                 self.bound.pop(unit[0], None)
         self.intended |= standing

@@ -70,7 +70,7 @@ def _kept(graph: ExecutionGraph, names: _Names, selection: Selection) -> Kept:
     around = Guards(graph, names.matching(selection.skip), hosts).around
     known: Kept = {}
     while kept != known:
-        known, kept = kept, _with_providers(graph.nodes, around(kept))
+        known, kept = kept, _with_providers(graph.nodes, around(kept), hosts)
     return kept
 
 
@@ -133,6 +133,21 @@ def _unguarded(scope: str, hooks: Collection[ExecutionNode]) -> Problem:
     )
 
 
+def uncompensated(graph: ExecutionGraph, selected: ExecutionGraph) -> Iterator[Problem]:
+    """Scopes of which a part is left, and so not what would undo them as a whole."""
+    left = {item.scope for item in selected.compensations}
+    present = _scopes(node.id for node in selected)
+    if graph.on_failure != "rollback":
+        return
+    for item in graph.compensations:
+        if item.scope in present and item.scope not in left:
+            yield Problem(
+                f"of `{item.scope}` only a part is selected, so its `compensate` is left out: a"
+                " rollback undoes its steps one by one, as far as they have an undo",
+                hint=f"select all of `{item.scope}`, or nothing of it",
+            )
+
+
 def _listed(words: Sequence[str]) -> str:
     shown = [f"`{word}`" for word in words[:MOST_NAMES]]
     if len(words) > MOST_NAMES:
@@ -173,8 +188,11 @@ def _on(hosts: Collection[str], nodes: Iterable[ExecutionNode]) -> Kept:
     return {id: some for id, some in kept.items() if some}
 
 
-def _with_providers(nodes: Mapping[str, ExecutionNode], kept: Kept) -> Kept:
-    """Also the nodes that leave the values the kept ones need, where they need them."""
+def _with_providers(nodes: Mapping[str, ExecutionNode], kept: Kept, asked: Collection[str]) -> Kept:
+    """Also the nodes that leave the values the kept ones need, where they need them.
+
+    What one host makes for all is made on one that was asked for, if there is one.
+    """
     providers = _providers(nodes)
     whole = dict(kept)
     open_ids = list(kept)
@@ -183,7 +201,11 @@ def _with_providers(nodes: Mapping[str, ExecutionNode], kept: Kept) -> Kept:
         for need in nodes[id].step.needs:
             for provider, everywhere in providers.get(need, ()):
                 known = whole.get(provider, ())
-                hosts = _providing_hosts(nodes[provider], everywhere, known, whole[id])
+                able = nodes[provider].hosts
+                wanted = {*known, *whole[id]}
+                if everywhere:
+                    wanted = {*known} or {*asked}.intersection(able) or {*able}
+                hosts = tuple(host for host in able if host in wanted)
                 if hosts != known:
                     whole[provider] = hosts
                     open_ids.append(provider)
@@ -196,15 +218,6 @@ def _providers(nodes: Mapping[str, ExecutionNode]) -> dict[str, list[tuple[str, 
         for key in node.step.provides:
             found.setdefault(key.name, []).append((node.id, key.scope == "run"))
     return found
-
-
-def _providing_hosts(
-    node: ExecutionNode, everywhere: bool, known: tuple[str, ...], wanted: tuple[str, ...]
-) -> tuple[str, ...]:
-    if everywhere:
-        return known or node.hosts
-    needed = {*known, *wanted}
-    return tuple(host for host in node.hosts if host in needed)
 
 
 def _restricted(graph: ExecutionGraph, kept: Kept) -> ExecutionGraph:
@@ -278,7 +291,7 @@ def _compensations(graph: ExecutionGraph, kept: Kept) -> Iterator[Compensation]:
         gone = whole[item.scope] - left[item.scope]
         nodes = {node.id: node for node in item.nodes}
         hosts = {host for node in item.nodes for host in guards.elsewhere(node.hosts, gone)}
-        some = _with_providers(nodes, _on(hosts, item.nodes))
+        some = _with_providers(nodes, _on(hosts, item.nodes), hosts)
         thin, joins = _thinned(nodes, {join.id: join for join in item.joins}, some)
         if thin:
             yield Compensation(item.scope, tuple(thin.values()), tuple(joins.values()))

@@ -99,23 +99,18 @@ def without_lines(text: str, line: str, match: str = "") -> tuple[str, Taken]:
     return _without(lines, {place for place, _ in taken}, ends_its_last_line(text)), taken
 
 
-def reinserted(text: str, taken: Taken) -> str:
-    """The text with lines back where they were, unless they are there already."""
+def lines_of(text: str, line: str, match: str = "") -> Taken:
+    """The line and all that match, each with its place."""
     lines = split(text)
-    for place, line in sorted(taken):
-        if lines[place : place + 1] != [line]:
-            lines.insert(place, line)
-    return joined(lines, ends_its_last_line(text))
+    return [(place, lines[place]) for place in _places(lines, line, match)]
 
 
-def exchanged(text: str, line: str, taken: Taken) -> str:
-    """The text with lines back where they were before this one stood for them."""
-    lines = split(text)
-    if line not in lines:
-        return text
-    lines.remove(line)
-    for place, old in sorted(taken):
-        lines.insert(place, old)
+def with_lines(text: str, line: str, match: str, others: Taken) -> str:
+    """The text with other lines, each in its place, for the line and all that match."""
+    bare, _ = without_lines(text, line, match)
+    lines = split(bare)
+    for place, other in sorted(others):
+        lines.insert(place, other)
     return joined(lines, ends_its_last_line(text))
 
 

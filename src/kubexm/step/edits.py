@@ -90,14 +90,12 @@ class Edit(Step):
         if prior is None or now is None:
             return
         old = self.undone(now, await priors.told(ctx.host, prior, sudo=self.sudo))
-        if old == now:
-            return
         if len(text.split(old)) == prior["lines"]:
             # Nobody has added any: the last line is the one that was the last.
             old = text.joined(text.split(old), prior["final_newline"])
         if not prior["existed"] and not old:
             await files.remove(ctx.host, self.path, sudo=self.sudo)
-        else:
+        elif old != now:
             await files.write(ctx.host, self.path, text.encoded(old), sudo=self.sudo)
 
     async def _read(self, ctx: StepContext) -> str | None:
@@ -239,16 +237,21 @@ class LineInFile(Edit):
         return "line differs" if self._edit(old)[1] else "line is missing"
 
     def resource(self) -> str:
-        return f"line:{self.path}#{self.match or self._named()}"
+        # Edits of the same lines are of one thing, however the line is to be.
+        names = (self.match, "" if self._matches_itself() else self._named())
+        return f"line:{self.path}#{'#'.join(filter(None, names))}"
 
     def taken(self, old: str) -> Mapping[str, Any]:
-        added = not self.absent and self.line not in text.split(old)
-        return {"taken": self._edit(old)[1], "added": added}
+        return {"found": text.lines_of(old, self.line, self.match)}
 
     def undone(self, now: str, prior: Mapping[str, Any]) -> str:
-        if prior["added"]:
-            return text.exchanged(now, self.line, prior["taken"])
-        return text.reinserted(now, prior["taken"])
+        left = [line for _, line in text.lines_of(now, self.line, self.match)]
+        if left != ([] if self.absent else [self.line]):
+            return now  # it is undone already, or somebody has put others in their place
+        return text.with_lines(now, self.line, self.match, prior["found"])
+
+    def _matches_itself(self) -> bool:
+        return bool(self.match) and re.search(self.match, self.line) is not None
 
     def _named(self) -> str:
         return sha256(self.line.encode()).hexdigest() if self.secret else self.line
