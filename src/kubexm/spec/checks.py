@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kubexm.common.nearest import did_you_mean
-from kubexm.common.roles import ALL, CONTROL_NODE
+from kubexm.common.roles import ALL
 from kubexm.sim.settings import WorldSettings
-from kubexm.spec import conditions, parameters, references, secrets, shapes
+from kubexm.spec import conditions, hosts, parameters, references, secrets, shapes
 from kubexm.spec.expressions import BadExpression, compile_expression
 from kubexm.spec.fields import Finding
 from kubexm.spec.model import kind_key
@@ -31,9 +31,7 @@ def findings(data: Any) -> Iterator[Finding]:
         yield from (finding.under(*path) for finding in _step(step, body))
     for path, siblings in _sibling_lists(body, ("spec",)):
         yield from (finding.under(*path) for finding in _siblings(siblings))
-    yield from (finding.under("spec", "hosts") for finding in _hosts(body))
-    yield from (finding.under("spec") for finding in _variables(body))
-    yield from (finding.under("spec", "hosts") for finding in _facts(body))
+    yield from (finding.under("spec") for finding in hosts.findings(body))
     yield from (finding.under("spec", "groups") for finding in _groups(body))
     if isinstance(simulate := body.get("simulate"), Mapping):
         shape = shapes.shape(WorldSettings)
@@ -165,46 +163,9 @@ def _after(entry: Any, known: set[str]) -> Iterator[Finding]:
             yield Finding((number,), f"nothing beside it is called `{name}`", hint)
 
 
-def _hosts(body: Written) -> Iterator[Finding]:
-    first: dict[str, int] = {}
-    hosts = body.get("hosts")
-    for number, host in enumerate(hosts if isinstance(hosts, list) else ()):
-        name = _mapping(host).get("name")
-        if name == CONTROL_NODE:
-            hint = f"leave it out: `runOnRoles: [{CONTROL_NODE}]` is always there"
-            yield Finding((number, "name"), f"`{name}` is made by the program", hint)
-        if isinstance(name, str) and first.setdefault(name, number) != number:
-            hint = f"entry {first[name]} has it already"
-            yield Finding((number, "name"), f"the host `{name}` is there twice", hint)
-
-
-def _variables(body: Written) -> Iterator[Finding]:
-    """Variables are known before the run, so they may name nothing that is not."""
-    places: list[tuple[DataPath, Any]] = [(("vars",), body.get("vars"))]
-    hosts = body.get("hosts")
-    for number, host in enumerate(hosts if isinstance(hosts, list) else ()):
-        places.append((("hosts", number, "vars"), _mapping(host).get("vars")))
-    for path, variables in places:
-        for inner, reference in references.scan(_mapping(variables), path):
-            if isinstance(reference, BadReference):
-                yield Finding(inner, str(reference), reference.hint)
-            elif reference.root not in ("vars", "host"):
-                message = f"`${{{reference}}}` in a variable"
-                yield Finding(inner, message, "a variable may name `vars` and `host` only")
-
-
-def _facts(body: Written) -> Iterator[Finding]:
-    """What is declared of a host is written out: it is read before anything is resolved."""
-    hosts = body.get("hosts")
-    for number, host in enumerate(hosts if isinstance(hosts, list) else ()):
-        for path, found in references.scan(_mapping(host).get("facts"), (number, "facts")):
-            written = found.excerpt if isinstance(found, BadReference) else found.written_out
-            yield Finding(path, f"`{written}` in a declared fact", "write the value itself")
-
-
 def _groups(body: Written) -> Iterator[Finding]:
-    hosts = body.get("hosts")
-    roles = [_mapping(host).get("roles") for host in hosts] if isinstance(hosts, list) else []
+    entries = body.get("hosts")
+    roles = [_mapping(entry).get("roles") for entry in entries] if isinstance(entries, list) else []
     roles.append(body.get("roles"))
     known = {ALL}
     known |= {

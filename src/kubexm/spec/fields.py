@@ -18,6 +18,8 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from kubexm.common.roles import ALL, CONTROL_NODE
+from kubexm.spec import ranges
+from kubexm.spec.ranges import BadRange, Pattern
 from kubexm.spec.source import DataPath
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
@@ -55,8 +57,30 @@ def wrong(message: str, hint: str = "") -> PydanticCustomError:
 
 
 def _name(text: str) -> str:
-    if len(text) <= _LONGEST_NAME and _NAME.fullmatch(text):
-        return text
+    _named(text, text)
+    return text
+
+
+def _host_name(text: str) -> str:
+    _named(_pattern(text).last, text)
+    return text
+
+
+def _address(text: str) -> str:
+    _pattern(text)
+    return text
+
+
+def _pattern(text: str) -> Pattern:
+    try:
+        return ranges.parse(text)
+    except BadRange as error:
+        raise wrong(str(error), error.hint) from None
+
+
+def _named(name: str, text: str) -> None:
+    if len(name) <= _LONGEST_NAME and _NAME.fullmatch(name):
+        return
     raise wrong(
         f"found `{text[:40]}`, want a name",
         f"use letters, digits, `.`, `_`, `-`, at most {_LONGEST_NAME}, none of `._-` at an end",
@@ -173,6 +197,8 @@ _SHARE_SCHEMA = WithJsonSchema(
 
 Text = Annotated[StrictStr, Field(min_length=1)]
 Name = Annotated[StrictStr, AfterValidator(_name)]
+HostName = Annotated[StrictStr, AfterValidator(_host_name)]
+Address = Annotated[StrictStr, Field(min_length=1), AfterValidator(_address)]
 VariableName = Annotated[StrictStr, AfterValidator(_variable)]
 OwnRole = Annotated[StrictStr, AfterValidator(_name), AfterValidator(_own_role)]
 Count = Annotated[StrictInt, Field(ge=1, le=1_000_000)]

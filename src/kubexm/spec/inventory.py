@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 import msgspec
 
+from kubexm.common.counting import few
 from kubexm.common.roles import ALL, CONTROL_NODE
-from kubexm.spec import references
+from kubexm.spec import ranges, references
 from kubexm.spec.expressions import BadExpression
 from kubexm.spec.fields import Finding
 from kubexm.spec.model import HostSpec, PipelineBody, as_data
@@ -101,36 +103,50 @@ def build(
     body: PipelineBody, overrides: Sequence[Override], gaps: Gaps = NO_GAPS
 ) -> tuple[Inventory, list[Finding]]:
     """The inventory of a pipeline, and what is wrong with its variables beyond these gaps."""
-    control = HostSpec(name=CONTROL_NODE, address="localhost", connection="local")
     unknown = _Unknown(gaps.variables)
     shared = _Variables(body.vars, {}, overrides, unknown)
     found = OnHosts()
-    hosts = [_host(control, (CONTROL_NODE,), shared, found)]
-    for number, host in enumerate(body.hosts):
-        own = _Variables(body.vars, host.vars, overrides, unknown, number) if host.vars else shared
-        hosts.append(_host(host, host.roles, own, found))
+    control = InventoryHost(CONTROL_NODE, "localhost", "local", (CONTROL_NODE,))
+    hosts = [_with_variables(control, shared, found)]
+    for number, spec in enumerate(body.hosts):
+        own = _Variables(body.vars, spec.vars, overrides, unknown, number) if spec.vars else shared
+        hosts.extend(_with_variables(host, own, found) for host in _members(spec))
     known = Inventory(hosts, body.roles, unknown=unknown.all, is_partial=gaps.hosts)
     return known, [*found.findings(len(hosts))]
 
 
-def _host(
-    spec: HostSpec,
-    roles: tuple[str, ...],
-    variables: _Variables,
-    found: OnHosts,
-) -> InventoryHost:
-    host = InventoryHost(
-        spec.name,
-        spec.address or spec.name,
-        spec.connection,
-        roles,
-        spec.labels,
-        sudo=spec.sudo,
-        facts=as_data(spec.facts),
+def _members(spec: HostSpec) -> Iterator[InventoryHost]:
+    """The hosts that an entry stands for, without their variables."""
+    names = [*ranges.parse(spec.name).members()]
+    addresses = [*ranges.parse(spec.address).members()] if spec.address else names
+    facts = as_data(spec.facts)
+    # One address for all is written once.
+    for name, address in zip(names, itertools.cycle(addresses), strict=False):
+        yield InventoryHost(
+            name,
+            address,
+            spec.connection,
+            spec.roles,
+            _labels(spec.labels, name, address),
+            sudo=spec.sudo,
+            facts=facts,
+        )
+
+
+def _labels(labels: dict[str, str], name: str, address: str) -> dict[str, str]:
+    if not references.holds_references(labels):
+        return labels
+    host = {"name": name, "address": address}
+    resolved: dict[str, str] = references.resolved(
+        labels, lambda reference: references.look_up(reference, host)
     )
+    return resolved
+
+
+def _with_variables(host: InventoryHost, variables: _Variables, found: OnHosts) -> InventoryHost:
     values, findings = variables.of(host)
     for finding in findings:
-        found.add(finding, [spec.name])
+        found.add(finding, [host.name])
     return msgspec.structs.replace(host, vars=values)
 
 
@@ -165,8 +181,7 @@ def remedy(error: BadReference | BadExpression, host: InventoryHost) -> str:
 
 
 def _named(hosts: Sequence[str]) -> str:
-    more = f" and {len(hosts) - 3} more" if len(hosts) > 3 else ""
-    return f" on {', '.join(f'`{host}`' for host in hosts[:3])}{more}"
+    return f" on {few(hosts)}"
 
 
 class _Unknown:

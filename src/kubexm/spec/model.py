@@ -24,10 +24,12 @@ from pydantic.alias_generators import to_camel
 
 from kubexm.plan.policy import FailureClass, OnFailure
 from kubexm.spec.fields import (
+    Address,
     Condition,
     Count,
     Duration,
     Entries,
+    HostName,
     Name,
     OwnRole,
     PositiveDuration,
@@ -313,11 +315,11 @@ class FactsSpec(Model):
 
 
 class HostSpec(Model):
-    """A machine."""
+    """A machine, or several that are alike, by a [range](#ranges) in the name."""
 
-    name: Name
+    name: HostName
     """What it is called in paths, logs and results."""
-    address: Text | None = None
+    address: Address | None = None
     """Where it is reached; its name if nothing is said."""
     connection: Literal["ssh", "local"] = "ssh"
     """How it is reached; `local` is the machine kubexm runs on."""

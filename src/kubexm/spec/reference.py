@@ -53,6 +53,8 @@ _WORDS = {
     "StrictFloat": "number",
     "StrictBool": "`true` or `false`",
     "Name": "name",
+    "HostName": "name, or a [range](#ranges) of names",
+    "Address": "text",
     "OwnRole": "name",
     "VariableName": "name",
     "Count": "whole number from 1",
@@ -98,6 +100,21 @@ Every step has one key that says its kind, here `file`; the [steps](steps.md) pa
 - *number or percentage*: a number of hosts such as `2`, or a share of them such as `20%`.
 - *expression*: see [Expressions](#expressions).
 """
+_RANGES = """## Ranges
+
+`name: node[01:20]` stands for twenty hosts, `node01` to `node20`.
+Zeros in front keep the width; `[a:f]` counts letters; several ranges give all combinations, the
+last one counting fastest.
+A range in `address` has as many members as the one in `name`, and they go together in order:
+
+```yaml
+hosts:
+  - {name: "node[01:20]", address: "10.0.0.[11:30]", roles: [worker]}
+```
+
+Labels and variables of such hosts may differ by `${host.name}` and `${host.address}`.
+Ranges make 10,000 hosts of a file at most.
+"""
 _SIMULATION = """## Simulation
 
 With `--simulate` no host is touched: each one is simulated, as `simulate` says.
@@ -122,7 +139,8 @@ Facts are `os.id`, `os.version`, `os.name`, `os.like`, `kernel`, `arch`, `cpus`,
 `hostname`, `addresses`, `machine_id` and `boot_id`; one that a host does not tell is missing, and
 any other name is refused.
 Parts of mappings and lists are named with dots: `${vars.app.ports.0}`.
-A variable may hold references to other variables and to the host.
+A variable may hold references to other variables and to the host, a label to `host.name` and
+`host.address`.
 Variables of a host win over those of the pipeline, and `--set NAME=VALUE` wins over both;
 `--set app.port=80` sets a part of a variable.
 The value of `--set` is read as in the file: `80` is a number, `true` a truth value, `[a, b]` a
@@ -177,7 +195,7 @@ def render_pipeline_reference() -> str:
     """The page about pipeline files."""
     sections = (_section(cls) for cls in MODELS)
     closing = _CLOSING % "".join(_secret_places())
-    return "\n".join([_NOTE, "", _OPENING, *sections, _SIMULATION, *_worlds(), closing])
+    return "\n".join([_NOTE, "", _OPENING, *sections, _RANGES, _SIMULATION, *_worlds(), closing])
 
 
 def _secret_places() -> Iterator[str]:

@@ -13,6 +13,7 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
+from kubexm.spec import references
 from kubexm.spec.fields import Finding
 from kubexm.spec.model import HookSpec, PipelineSpec, StepSpec, kind_key
 from kubexm.spec.source import DataPath
@@ -224,9 +225,14 @@ class _Mended:
         return {
             **_without(written, wrong),
             "name": self._name(written, path),
-            "labels": {key: str(label) for key, label in _mapping(written.get("labels")).items()},
+            "labels": self._labels(_mapping(written.get("labels"))),
             "vars": self._vars(written.get("vars", {}), (*path, "vars")),
         }
+
+    @staticmethod
+    def _labels(labels: Written) -> dict[str, str]:
+        # What a label names may be what is wrong with it; that it is there counts.
+        return {key: str(references.escaped(str(label))) for key, label in labels.items()}
 
     def _vars(self, variables: Any, path: DataPath) -> Any:
         wrong = self._at(path)
