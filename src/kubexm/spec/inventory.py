@@ -11,9 +11,10 @@ import msgspec
 
 from kubexm.common.counting import few
 from kubexm.common.roles import ALL, CONTROL_NODE
-from kubexm.spec import ranges, references
+from kubexm.spec import layers, ranges, references
 from kubexm.spec.expressions import BadExpression
 from kubexm.spec.fields import Finding
+from kubexm.spec.layers import Givens, Layer, Layers
 from kubexm.spec.model import HostSpec, PipelineBody, as_data
 from kubexm.spec.overrides import Override, applied
 from kubexm.spec.references import BadReference, Reference
@@ -102,24 +103,69 @@ class Inventory:
 def build(
     body: PipelineBody, overrides: Sequence[Override], gaps: Gaps = NO_GAPS
 ) -> tuple[Inventory, list[Finding]]:
-    """The inventory of a pipeline, and what is wrong with its variables beyond these gaps."""
-    unknown = _Unknown(gaps.variables)
-    shared = _Variables(body.vars, {}, overrides, unknown)
+    """The inventory of a pipeline, and what is wrong with its hosts beyond these gaps."""
     found = OnHosts()
-    control = InventoryHost(CONTROL_NODE, "localhost", "local", (CONTROL_NODE,))
-    hosts = [_with_variables(control, shared, found)]
+    builder = _Builder(body, overrides, _Unknown(gaps.variables), found)
+    hosts = [builder.control_node()]
     for number, spec in enumerate(body.hosts):
-        own = _Variables(body.vars, spec.vars, overrides, unknown, number) if spec.vars else shared
-        hosts.extend(_with_variables(host, own, found) for host in _members(spec))
-    known = Inventory(hosts, body.roles, unknown=unknown.all, is_partial=gaps.hosts)
+        hosts.extend(builder.members(spec, number))
+    unknown = builder.unknown.all
+    known = Inventory(hosts, body.roles, unknown=unknown, is_partial=gaps.hosts)
     return known, [*found.findings(len(hosts))]
 
 
-def _members(spec: HostSpec) -> Iterator[InventoryHost]:
+class _Builder:
+    """Makes hosts of the entries of a file; finds what is wrong on the way."""
+
+    def __init__(
+        self,
+        body: PipelineBody,
+        overrides: Sequence[Override],
+        unknown: _Unknown,
+        found: OnHosts,
+    ) -> None:
+        self.unknown = unknown
+        self._layers = Layers(body)
+        self._overrides = overrides
+        self._found = found
+        self._shared: dict[tuple[str, ...], _Variables] = {}
+
+    def control_node(self) -> InventoryHost:
+        host = InventoryHost(CONTROL_NODE, "localhost", "local", (CONTROL_NODE,))
+        return self._with_variables(host, self._shared_variables(()))
+
+    def members(self, spec: HostSpec, number: int) -> Iterator[InventoryHost]:
+        """The hosts that an entry stands for."""
+        groups, own = self._layers.groups(spec), layers.own_layer(spec, number)
+        layer = own.over(self._layers.around(groups))
+        hosts = [*_hosts(spec, layer)]
+        for conflict in self._layers.conflicts(groups, own):
+            self._found.add(conflict, [host.name for host in hosts])
+        variables = self._variables(layer) if own.vars else self._shared_variables(groups)
+        return (self._with_variables(host, variables) for host in hosts)
+
+    def _shared_variables(self, groups: tuple[str, ...]) -> _Variables:
+        """The variables of hosts that have none of their own: one object for all of them."""
+        if (known := self._shared.get(groups)) is None:
+            known = self._shared[groups] = self._variables(self._layers.around(groups))
+        return known
+
+    def _variables(self, layer: Layer) -> _Variables:
+        return _Variables(layer.vars, self._overrides, self.unknown)
+
+    def _with_variables(self, host: InventoryHost, variables: _Variables) -> InventoryHost:
+        values, findings = variables.of(host)
+        for finding in findings:
+            self._found.add(finding, [host.name])
+        return msgspec.structs.replace(host, vars=values)
+
+
+def _hosts(spec: HostSpec, layer: Layer) -> Iterator[InventoryHost]:
     """The hosts that an entry stands for, without their variables."""
     names = [*ranges.parse(spec.name).members()]
     addresses = [*ranges.parse(spec.address).members()] if spec.address else names
-    facts = as_data(spec.facts)
+    labels = {name: given.value for name, given in layer.labels.items()}
+    sudo, facts = layer.sudo is not None and layer.sudo.value, as_data(spec.facts)
     # One address for all is written once.
     for name, address in zip(names, itertools.cycle(addresses), strict=False):
         yield InventoryHost(
@@ -127,8 +173,8 @@ def _members(spec: HostSpec) -> Iterator[InventoryHost]:
             address,
             spec.connection,
             spec.roles,
-            _labels(spec.labels, name, address),
-            sudo=spec.sudo,
+            _labels(labels, name, address),
+            sudo=sudo,
             facts=facts,
         )
 
@@ -141,13 +187,6 @@ def _labels(labels: dict[str, str], name: str, address: str) -> dict[str, str]:
         labels, lambda reference: references.look_up(reference, host)
     )
     return resolved
-
-
-def _with_variables(host: InventoryHost, variables: _Variables, found: OnHosts) -> InventoryHost:
-    values, findings = variables.of(host)
-    for finding in findings:
-        found.add(finding, [host.name])
-    return msgspec.structs.replace(host, vars=values)
 
 
 class OnHosts:
@@ -193,20 +232,12 @@ class _Unknown:
 
 
 class _Variables:
-    """The variables of one host, or of all hosts that have none of their own."""
+    """The variables of an entry, or of all hosts in the same groups that have none themselves."""
 
-    def __init__(
-        self,
-        shared: Mapping[str, Any],
-        own: Mapping[str, Any],
-        overrides: Sequence[Override],
-        unknown: _Unknown,
-        number: int | None = None,
-    ) -> None:
+    def __init__(self, given: Givens, overrides: Sequence[Override], unknown: _Unknown) -> None:
         self._unknown = unknown
-        self._own = frozenset(own)
-        self._number = number
-        self._raw = applied({**shared, **own}, overrides)
+        self._given = given
+        self._raw = applied({name: one.value for name, one in given.items()}, overrides)
         self._plain = not references.holds_references(self._raw)
 
     def of(self, host: InventoryHost) -> tuple[dict[str, Any], list[Finding]]:
@@ -226,9 +257,7 @@ class _Variables:
         return values, findings
 
     def _place(self, name: str) -> DataPath:
-        if name in self._own and self._number is not None:
-            return ("spec", "hosts", self._number, "vars", name)
-        return ("spec", "vars", name)
+        return self._given[name].place if name in self._given else ("spec", "vars", name)
 
 
 class _NamesTheUnknown(BadReference):

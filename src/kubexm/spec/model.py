@@ -109,12 +109,22 @@ class ToleranceSpec(Model):
 
 
 class GroupSpec(Model):
-    """Hosts of which a minimum must stay in the run."""
+    """Hosts that have something in common.
+
+    A host wins over its groups, and these over the pipeline, setting by setting. Two groups that
+    give one host different values are refused.
+    """
 
     roles: Annotated[tuple[Name, ...], Field(min_length=1)]
     """The roles whose hosts belong to the group."""
-    minimum: Count
+    minimum: Count | None = None
     """The run stops when fewer of them are left."""
+    labels: dict[str, StrictStr] = Field(default_factory=dict)
+    """Labels of these hosts."""
+    vars: dict[VariableName, Any] = Field(default_factory=dict)
+    """Variables of these hosts."""
+    sudo: StrictBool | None = None
+    """Run commands on these hosts as root."""
 
 
 class AfterSpec(Model):
@@ -328,12 +338,12 @@ class HostSpec(Model):
     labels: dict[str, StrictStr] = Field(default_factory=dict)
     """Words about it for expressions: `host.labels.zone == 'a'`."""
     vars: dict[VariableName, Any] = Field(default_factory=dict)
-    """Variables of this host; they win over those of the pipeline."""
+    """Variables of this host; they win over those of its groups and of the pipeline."""
     facts: FactsSpec = FactsSpec()
     """What is known of it before it is asked: `kubexm plan` goes by these, and where they say
     nothing by what the host told in the last run. A run goes by what the host tells."""
-    sudo: StrictBool = False
-    """Run commands as root through sudo."""
+    sudo: StrictBool | None = None
+    """Run commands as root; `false` if neither the host nor a group of it says it."""
 
 
 class PipelineBody(ScopeFields):
@@ -349,7 +359,7 @@ class PipelineBody(ScopeFields):
     pools: dict[Name, PoolSpec] = Field(default_factory=dict)
     """Named slots that `limits.pools` of a step refers to."""
     groups: dict[Name, GroupSpec] = Field(default_factory=dict)
-    """Hosts of which a minimum must stay in the run."""
+    """Hosts that share settings, or of which a minimum must stay in the run."""
     on_failure: OnFailure = "isolate"
     """What a failure leads to: skip what depends on it, start nothing new, or undo the run."""
     link: Link = "barrier"

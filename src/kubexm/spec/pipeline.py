@@ -90,6 +90,6 @@ def _modelled(data: Any) -> tuple[PipelineSpec | None, list[Finding]]:
 
 def _is_of_a_variable(finding: Finding) -> bool:
     match finding.path:
-        case ("spec", "vars", *_) | ("spec", "hosts", int(), "vars", *_):
+        case ("spec", "vars", *_) | ("spec", "hosts" | "groups", _, "vars", *_):
             return True
     return False

@@ -172,6 +172,7 @@ class _Planner:
         if self._all_gaps():
             return  # what is not planned may name them
         written = [self._body.vars, *(host.vars for host in self._body.hosts)]
+        written.extend(group.vars for group in self._body.groups.values())
         known = {name for variables in written for name in variables}
         named = {ref.path[0] for _, ref in references.scan(written) if isinstance(ref, Reference)}
         for override in self._overrides:
@@ -362,6 +363,8 @@ class _Planner:
     def _groups(self) -> Iterator[HostGroup]:
         for name, group in self._body.groups.items():
             hosts = self._inventory.names(group.roles)
+            if group.minimum is None:
+                continue
             if group.minimum > len(hosts):
                 if self._known_gaps.hosts:
                     continue

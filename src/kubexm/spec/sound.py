@@ -37,6 +37,7 @@ _OF_SCOPES = _OF_STEPS | {"compensate"}
 _OF_THE_BODY = _OF_SCOPES - {"name"} | {
     "modules", "hosts", "vars", "pools", "groups", "onFailure", "simulate"
 }  # fmt: skip
+_OF_GROUPS = frozenset(("minimum", "sudo", "labels", "vars"))
 _OF_HOSTS = frozenset(("address", "connection", "sudo", "labels", "vars", "facts"))
 
 
@@ -156,7 +157,7 @@ class _Mended:
             "hosts": self._entries(body.get("hosts"), (*path, "hosts"), self._host),
             "vars": self._vars(body.get("vars", {}), (*path, "vars")),
             "pools": self._pools(_mapping(body.get("pools")), self._at((*path, "pools"))),
-            "groups": _without(_mapping(body.get("groups")), self._at((*path, "groups"))),
+            "groups": dict(self._groups(_mapping(body.get("groups")), (*path, "groups"))),
         }
 
     def _module(self, entry: Any, path: DataPath) -> dict[str, Any]:
@@ -228,6 +229,19 @@ class _Mended:
             "labels": self._labels(_mapping(written.get("labels"))),
             "vars": self._vars(written.get("vars", {}), (*path, "vars")),
         }
+
+    def _groups(self, groups: Written, path: DataPath) -> Iterator[tuple[str, dict[str, Any]]]:
+        for name, entry in groups.items():
+            inner = (*path, name)
+            written, wrong = _mapping(entry), self._at(inner)
+            # Without its roles, or with a key that nobody knows, it may be for any host.
+            if wrong - _OF_GROUPS and (wrong - {"roles"} or written.keys() & {"labels", "vars"}):
+                self._hosts = True
+            if name in self._at(path) and (wrong - _OF_GROUPS or not isinstance(entry, Mapping)):
+                continue
+            labels = self._labels(_mapping(written.get("labels")))
+            variables = self._vars(written.get("vars", {}), (*inner, "vars"))
+            yield name, {**_without(written, wrong), "labels": labels, "vars": variables}
 
     @staticmethod
     def _labels(labels: Written) -> dict[str, str]:

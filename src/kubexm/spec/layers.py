@@ -1,0 +1,112 @@
+"""What hosts are given by the pipeline, by the groups they are in and by themselves.
+
+The nearer wins, setting by setting: a host over its groups, these over the pipeline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubexm.common.roles import ALL
+from kubexm.spec.fields import Finding, written_path
+from kubexm.spec.model import GroupSpec, HostSpec, PipelineBody
+from kubexm.spec.source import DataPath
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The value of a setting, and where it is written."""
+
+    value: Any
+    place: DataPath
+
+
+Givens = Mapping[str, Given]
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Settings of one owner, or of several that lie over each other."""
+
+    vars: Givens = field(default_factory=dict)
+    labels: Givens = field(default_factory=dict)
+    sudo: Given | None = None
+
+    def over(self, others: Layer) -> Layer:
+        """These settings, and those of the others that are not among them."""
+        return Layer(
+            _over(self.vars, others.vars),
+            _over(self.labels, others.labels),
+            self.sudo or others.sudo,
+        )
+
+    def settings(self) -> Iterator[tuple[str, Given]]:
+        """Every setting by the name it has below its owner."""
+        for key, givens in (("vars", self.vars), ("labels", self.labels)):
+            yield from ((written_path((key, name)), given) for name, given in givens.items())
+        if self.sudo is not None:
+            yield "sudo", self.sudo
+
+
+class Layers:
+    """The settings around hosts, found once for all hosts that are in the same groups."""
+
+    def __init__(self, body: PipelineBody) -> None:
+        self._pipeline = Layer(_given(body.vars, ("spec", "vars")))
+        self._roles = {name: frozenset(group.roles) for name, group in body.groups.items()}
+        self._groups = {
+            name: _of_owner(group, ("spec", "groups", name)) for name, group in body.groups.items()
+        }
+        self._around: dict[tuple[str, ...], Layer] = {(): self._pipeline}
+
+    def groups(self, spec: HostSpec) -> tuple[str, ...]:
+        """The groups that a host is in."""
+        held = {ALL, *spec.roles}
+        return tuple(name for name, roles in self._roles.items() if not held.isdisjoint(roles))
+
+    def around(self, groups: tuple[str, ...]) -> Layer:
+        """What a host in these groups is given by others."""
+        if (known := self._around.get(groups)) is None:
+            inner = self._groups[groups[-1]]
+            known = self._around[groups] = inner.over(self.around(groups[:-1]))
+        return known
+
+    def conflicts(self, groups: tuple[str, ...], own: Layer) -> Iterator[Finding]:
+        """What groups of a host give it differently, while it says nothing itself."""
+        settled = {name for name, _ in own.settings()}
+        first: dict[str, tuple[str, Given]] = {}
+        for group in groups:
+            for name, given in self._groups[group].settings():
+                before, other = first.setdefault(name, (group, given))
+                if name not in settled and other.value != given.value:
+                    yield _conflict(name, (before, group), given.place)
+
+
+def own_layer(spec: HostSpec, number: int) -> Layer:
+    """What an entry of the inventory gives to its hosts."""
+    return _of_owner(spec, ("spec", "hosts", number))
+
+
+def _of_owner(spec: GroupSpec | HostSpec, place: DataPath) -> Layer:
+    return Layer(
+        _given(spec.vars, (*place, "vars")),
+        _given(spec.labels, (*place, "labels")),
+        Given(spec.sudo, (*place, "sudo")) if spec.sudo is not None else None,
+    )
+
+
+def _given(values: Mapping[str, Any], place: DataPath) -> Givens:
+    return {name: Given(value, (*place, name)) for name, value in values.items()}
+
+
+def _over(near: Givens, far: Givens) -> Givens:
+    return {**far, **near} if near else far
+
+
+def _conflict(setting: str, groups: Sequence[str], place: DataPath) -> Finding:
+    named = " and ".join(f"`{group}`" for group in groups)
+    message = f"the groups {named} give different values to `{setting}`"
+    hint = "give it in one of them, or at the host, which wins"
+    return Finding(place, message, hint, of_host=True)
