@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-SCHEMES = ("env", "file")
+SCHEMES = ("env", "file", "prompt")
 
 
 @dataclass(frozen=True, slots=True)
 class SecretRef:
-    """A secret by reference, such as `env://TOKEN` or `file:///etc/token`."""
+    """A secret by reference, such as `env://TOKEN`, `file:///etc/token` or `prompt://token`."""
 
     uri: str
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -23,12 +23,14 @@ from kubexm.spec.ranges import BadRange, Pattern
 from kubexm.spec.source import DataPath
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_USER = re.compile(r"[^\s-]\S*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
 _LONGEST_NAME = 100
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?(?:(\d+)ms)?")
 _SECONDS = (86400.0, 3600.0, 60.0, 1.0, 0.001)
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d+)?)%")
 _LONGEST = 366 * 86400.0
+_BY_REFERENCE = "write `env://NAME`, `file:///PATH` or `prompt://WHAT`"
 _A_DURATION = "write `30s`, `5m`, `1h30m` or seconds"
 
 
@@ -76,6 +78,42 @@ def _pattern(text: str) -> Pattern:
         return ranges.parse(text)
     except BadRange as error:
         raise wrong(str(error), error.hint) from None
+
+
+def _one_address(text: str) -> str:
+    if _pattern(text).has_ranges:
+        raise wrong(f"found `{text[:40]}`, want one address", "write it without a range")
+    return text
+
+
+def _user(text: str) -> str:
+    if _USER.fullmatch(text):
+        return text
+    hint = "use no blanks, and no `-` in front"
+    raise wrong(f"found {shown(text)}, want the name of a user", hint)
+
+
+def _path(value: Any) -> str:
+    hint = "write the path of the file"
+    if not isinstance(value, str) or not value:
+        raise wrong(f"found {shown(value) if value else 'an empty text'}, want a path", hint)
+    if "\n" in value or value.startswith("-----BEGIN"):
+        raise wrong("found a key written out, want a path", hint)
+    if "://" in value:
+        raise wrong(f"found {shown(value)}, want a path", f"{hint}: a file is read where it is")
+    return value
+
+
+def _path_or_false(value: Any) -> str | Literal[False]:
+    return False if value is False else _path(value)
+
+
+def _secret(value: Any) -> str:
+    """A reference, or a secret that was written out, which is told elsewhere."""
+    if isinstance(value, str) and value:
+        return value
+    # A number may be the secret itself.
+    raise wrong("found no text, want a reference to a secret", _BY_REFERENCE)
 
 
 def _named(name: str, text: str) -> None:
@@ -199,6 +237,12 @@ Text = Annotated[StrictStr, Field(min_length=1)]
 Name = Annotated[StrictStr, AfterValidator(_name)]
 HostName = Annotated[StrictStr, AfterValidator(_host_name)]
 Address = Annotated[StrictStr, Field(min_length=1), AfterValidator(_address)]
+OneAddress = Annotated[StrictStr, Field(min_length=1), AfterValidator(_one_address)]
+UserName = Annotated[StrictStr, AfterValidator(_user)]
+Port = Annotated[StrictInt, Field(ge=1, le=65535)]
+FilePath = Annotated[str, BeforeValidator(_path)]
+PathOrFalse = Annotated[str | Literal[False], BeforeValidator(_path_or_false)]
+SecretText = Annotated[str, BeforeValidator(_secret)]
 VariableName = Annotated[StrictStr, AfterValidator(_variable)]
 OwnRole = Annotated[StrictStr, AfterValidator(_name), AfterValidator(_own_role)]
 Count = Annotated[StrictInt, Field(ge=1, le=1_000_000)]

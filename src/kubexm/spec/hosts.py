@@ -29,9 +29,11 @@ def findings(body: Written) -> Iterator[Finding]:
     for number, entry in entries:
         yield from (finding.under("hosts", number) for finding in _addresses(entry))
         yield from (finding.under("hosts", number) for finding in _facts(entry))
+        yield from (finding.under("hosts", number) for finding in _local(entry))
     for path, owner in _owners(body, entries):
         yield from (finding.under(*path) for finding in _variables(owner))
         yield from (finding.under(*path) for finding in _labels(owner))
+        yield from (finding.under(*path) for finding in _ssh(owner))
 
 
 def _entries(body: Written) -> Iterator[tuple[int, Written]]:
@@ -140,3 +142,16 @@ def _facts(entry: Written) -> Iterator[Finding]:
     for path, found in references.scan(entry.get("facts"), ("facts",)):
         written = found.excerpt if isinstance(found, BadReference) else found.written_out
         yield Finding(path, f"`{written}` in a declared fact", "write the value itself")
+
+
+def _local(entry: Written) -> Iterator[Finding]:
+    if entry.get("connection") == "local" and entry.get("ssh") is not None:
+        message = "`ssh` of a host that is reached without: `connection: local`"
+        yield Finding(("ssh",), message, "leave one of them out", at_key=True)
+
+
+def _ssh(owner: Written) -> Iterator[Finding]:
+    """How a host is reached is written out, as well: nothing of it is resolved."""
+    for path, found in _references(owner, "ssh"):
+        written = found.excerpt if isinstance(found, BadReference) else found.written_out
+        yield Finding(path, f"`{written}` in a setting of a connection", "write the value itself")

@@ -5,16 +5,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
 from kubexm.common.counting import few
 from kubexm.common.roles import ALL, CONTROL_NODE
-from kubexm.spec import layers, ranges, references
+from kubexm.spec import connection, layers, ranges, references
+from kubexm.spec.connection import Connections, SshSettings
 from kubexm.spec.expressions import BadExpression
 from kubexm.spec.fields import Finding
-from kubexm.spec.layers import Givens, Layer, Layers
+from kubexm.spec.given import Givens
+from kubexm.spec.layers import Layer, Layers
 from kubexm.spec.model import HostSpec, PipelineBody, as_data
 from kubexm.spec.overrides import Override, applied
 from kubexm.spec.references import BadReference, Reference
@@ -37,6 +40,8 @@ class InventoryHost(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
     sudo: bool = False
     facts: dict[str, Any] = {}
     """What is declared of it, for plans; a run asks the host."""
+    ssh: SshSettings | None = None
+    """How it is reached, unless that is `local`."""
 
     def described(self) -> dict[str, Any]:
         """What `${host.…}` names."""
@@ -101,17 +106,23 @@ class Inventory:
 
 
 def build(
-    body: PipelineBody, overrides: Sequence[Override], gaps: Gaps = NO_GAPS
+    body: PipelineBody,
+    overrides: Sequence[Override],
+    gaps: Gaps = NO_GAPS,
+    directory: Path | None = None,
 ) -> tuple[Inventory, list[Finding]]:
-    """The inventory of a pipeline, and what is wrong with its hosts beyond these gaps."""
-    found = OnHosts()
-    builder = _Builder(body, overrides, _Unknown(gaps.variables), found)
+    """The inventory of a pipeline, and what is wrong with its hosts beyond these gaps.
+
+    Relative paths start from the directory.
+    """
+    builder = _Builder(body, overrides, gaps, directory)
     hosts = [builder.control_node()]
     for number, spec in enumerate(body.hosts):
         hosts.extend(builder.members(spec, number))
+    hosts = builder.connected(hosts)
     unknown = builder.unknown.all
     known = Inventory(hosts, body.roles, unknown=unknown, is_partial=gaps.hosts)
-    return known, [*found.findings(len(hosts))]
+    return known, [*builder.findings(len(hosts))]
 
 
 class _Builder:
@@ -121,17 +132,35 @@ class _Builder:
         self,
         body: PipelineBody,
         overrides: Sequence[Override],
-        unknown: _Unknown,
-        found: OnHosts,
+        gaps: Gaps,
+        directory: Path | None,
     ) -> None:
-        self.unknown = unknown
+        self.unknown = _Unknown(gaps.variables)
+        self._gaps = gaps
         self._layers = Layers(body)
         self._overrides = overrides
-        self._found = found
+        self._directory = directory
+        self._found = OnHosts()
         self._shared: dict[tuple[str, ...], _Variables] = {}
+        around = self._layers.around(()).ssh
+        self._connections = Connections(around, directory, is_partial=gaps.hosts)
+        self._bad_paths = [found for owner in self._layers.owners() for found in self._paths(owner)]
+
+    def findings(self, total: int) -> Iterator[Finding]:
+        """Everything that was wrong, with the hosts that have it unless all do."""
+        yield from self._found.findings(total)
+        yield from self._bad_paths
+        if not self._gaps.connections:
+            yield from self._connections.findings()
+
+    def connected(self, hosts: Sequence[InventoryHost]) -> list[InventoryHost]:
+        """The same hosts, with the way to each."""
+        settled = ((host, self._connections.of(host.name)) for host in hosts)
+        return [msgspec.structs.replace(host, ssh=ssh) for host, ssh in settled]
 
     def control_node(self) -> InventoryHost:
         host = InventoryHost(CONTROL_NODE, "localhost", "local", (CONTROL_NODE,))
+        self._connections.add(host.name, host.address, None)
         return self._with_variables(host, self._shared_variables(()))
 
     def members(self, spec: HostSpec, number: int) -> Iterator[InventoryHost]:
@@ -139,10 +168,17 @@ class _Builder:
         groups, own = self._layers.groups(spec), layers.own_layer(spec, number)
         layer = own.over(self._layers.around(groups))
         hosts = [*_hosts(spec, layer)]
-        for conflict in self._layers.conflicts(groups, own):
+        for conflict in self._layers.conflicts(spec, own):
             self._found.add(conflict, [host.name for host in hosts])
+        self._bad_paths.extend(self._paths(own))
+        for host in hosts:
+            settings = layer.ssh if host.connection == "ssh" else None
+            self._connections.add(host.name, host.address, settings)
         variables = self._variables(layer) if own.vars else self._shared_variables(groups)
         return (self._with_variables(host, variables) for host in hosts)
+
+    def _paths(self, layer: Layer) -> Iterator[Finding]:
+        return connection.bad_paths(layer.ssh, self._directory)
 
     def _shared_variables(self, groups: tuple[str, ...]) -> _Variables:
         """The variables of hosts that have none of their own: one object for all of them."""

@@ -10,20 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubexm.common.roles import ALL
+from kubexm.spec import connection
 from kubexm.spec.fields import Finding, written_path
+from kubexm.spec.given import Given, Givens
 from kubexm.spec.model import GroupSpec, HostSpec, PipelineBody
 from kubexm.spec.source import DataPath
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """The value of a setting, and where it is written."""
-
-    value: Any
-    place: DataPath
-
-
-Givens = Mapping[str, Given]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +23,7 @@ class Layer:
 
     vars: Givens = field(default_factory=dict)
     labels: Givens = field(default_factory=dict)
+    ssh: Givens = field(default_factory=dict)
     sudo: Given | None = None
 
     def over(self, others: Layer) -> Layer:
@@ -39,12 +31,13 @@ class Layer:
         return Layer(
             _over(self.vars, others.vars),
             _over(self.labels, others.labels),
+            _over(self.ssh, others.ssh),
             self.sudo or others.sudo,
         )
 
     def settings(self) -> Iterator[tuple[str, Given]]:
         """Every setting by the name it has below its owner."""
-        for key, givens in (("vars", self.vars), ("labels", self.labels)):
+        for key, givens in (("vars", self.vars), ("labels", self.labels), ("ssh", self.ssh)):
             yield from ((written_path((key, name)), given) for name, given in givens.items())
         if self.sudo is not None:
             yield "sudo", self.sudo
@@ -54,12 +47,18 @@ class Layers:
     """The settings around hosts, found once for all hosts that are in the same groups."""
 
     def __init__(self, body: PipelineBody) -> None:
-        self._pipeline = Layer(_given(body.vars, ("spec", "vars")))
+        variables = _given(body.vars, ("spec", "vars"))
+        self._pipeline = Layer(variables, ssh=connection.given(body.ssh, ("spec", "ssh")))
         self._roles = {name: frozenset(group.roles) for name, group in body.groups.items()}
         self._groups = {
             name: _of_owner(group, ("spec", "groups", name)) for name, group in body.groups.items()
         }
         self._around: dict[tuple[str, ...], Layer] = {(): self._pipeline}
+
+    def owners(self) -> Iterator[Layer]:
+        """What the pipeline and each of its groups gives."""
+        yield self._pipeline
+        yield from self._groups.values()
 
     def groups(self, spec: HostSpec) -> tuple[str, ...]:
         """The groups that a host is in."""
@@ -73,14 +72,17 @@ class Layers:
             known = self._around[groups] = inner.over(self.around(groups[:-1]))
         return known
 
-    def conflicts(self, groups: tuple[str, ...], own: Layer) -> Iterator[Finding]:
+    def conflicts(self, spec: HostSpec, own: Layer) -> Iterator[Finding]:
         """What groups of a host give it differently, while it says nothing itself."""
         settled = {name for name, _ in own.settings()}
+        is_local = spec.connection == "local"
         first: dict[str, tuple[str, Given]] = {}
-        for group in groups:
+        for group in self.groups(spec):
             for name, given in self._groups[group].settings():
                 before, other = first.setdefault(name, (group, given))
-                if name not in settled and other.value != given.value:
+                if name in settled or (is_local and name.startswith("ssh.")):
+                    continue
+                if other.value != given.value:
                     yield _conflict(name, (before, group), given.place)
 
 
@@ -93,6 +95,7 @@ def _of_owner(spec: GroupSpec | HostSpec, place: DataPath) -> Layer:
     return Layer(
         _given(spec.vars, (*place, "vars")),
         _given(spec.labels, (*place, "labels")),
+        connection.given(spec.ssh, (*place, "ssh")),
         Given(spec.sudo, (*place, "sudo")) if spec.sudo is not None else None,
     )
 

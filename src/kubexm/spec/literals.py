@@ -75,7 +75,8 @@ def findings(data: Any, path: DataPath = ()) -> Iterator[Finding]:
         yield from _after_p(data, path)
         for number, value in enumerate(data):
             yield from findings(value, (*path, number))
-    elif isinstance(data, str):
+    elif isinstance(data, str) and not (_is_of_a_connection(path) and "keys" in path):
+        # What is written there in place of a path is refused as that, whatever is allowed.
         yield from _looks_secret(data, path)
 
 
@@ -110,11 +111,21 @@ def _written_out(value: Any, key: str, path: DataPath) -> Iterator[Finding]:
 def _instead(key: str, path: DataPath) -> str:
     variable = _variable(key)
     around = path[-2] if len(path) > 1 else ""
+    if _is_of_a_connection(path):
+        name = f"{str(around).upper()}_{variable}"
+        return f"write `env://{name}`, `file:///PATH` or `prompt://WHAT` in its place"
     if around == "env":
         return f"write `secretEnv: {{{key}: env://{variable}}}` in place of it under `env`"
     if around == "data":
         return f"use `secret-template`, with `secrets: {{{key}: env://{variable}}}`"
     return f"write `env://{variable}` or `file:///PATH` in its place"
+
+
+def _is_of_a_connection(path: DataPath) -> bool:
+    match path:
+        case ("spec", "ssh", *_) | ("spec", "hosts" | "groups", _, "ssh", *_):
+            return True
+    return False
 
 
 def _variable(key: str) -> str:

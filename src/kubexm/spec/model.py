@@ -29,19 +29,27 @@ from kubexm.spec.fields import (
     Count,
     Duration,
     Entries,
+    FilePath,
     HostName,
     Name,
+    OneAddress,
     OwnRole,
+    PathOrFalse,
+    Port,
     PositiveDuration,
+    SecretText,
     Share,
     Text,
+    UserName,
     VariableName,
+    wrong,
 )
 from kubexm.step import registry
 
 # No file can hold a zero byte, so these keys are ours alone.
 KIND_KEY = "\0kind"
 PARAMS_KEY = "\0params"
+DIRECT_KEY = "\0direct"
 
 Link = Literal["per-host", "barrier", "parallel"]
 
@@ -108,6 +116,91 @@ class ToleranceSpec(Model):
     """Hosts on which a step failed; none unless it is said here."""
 
 
+class ConnectionFields(Model):
+    """How a machine is reached by ssh; a path may begin with `~`, or beside the pipeline file."""
+
+    user: UserName | None = None
+    """Who logs in; if nothing is said, whom the client configuration names, or who runs kubexm."""
+    port: Port | None = None
+    """The port; if nothing is said, that of the client configuration, or 22."""
+    keys: tuple[FilePath, ...] | None = None
+    """Files with private keys."""
+    passphrase: SecretText | None = None
+    """What opens the keys that are locked."""
+    password: SecretText | None = None
+    """The password of the user."""
+    agent: StrictBool | None = None
+    """Whether to ask the agent for keys; if nothing is said, where `SSH_AUTH_SOCK` is set."""
+    known_hosts: Annotated[tuple[FilePath, ...], Field(min_length=1)] | None = None
+    """Files with the keys of machines; `~/.ssh/known_hosts` and `/etc/ssh/ssh_known_hosts` if
+    nothing is said."""
+    trust: Literal["known", "first-use"] | None = None
+    """Which machines are trusted: `known`, the default, those whose key is known; `first-use`, also
+    those of which no key is known yet, which is kept."""
+    config: PathOrFalse | None = None
+    """The client configuration; `false` for none; `~/.ssh/config`, if it is there, if nothing is
+    said."""
+
+
+class JumpSpec(ConnectionFields):
+    """A machine on the way to others; a bare name is short for `{host: …}`, and `false` for none.
+
+    Settings that it does not have are those of `spec.ssh`, without `jump` and `become`.
+    """
+
+    direct: StrictBool = Field(default=False, alias=DIRECT_KEY)
+    """Whether there is none on the way."""
+    host: Name | None = None
+    """A host of the inventory, which is reached by its own settings."""
+    address: OneAddress | None = None
+    """Where any other machine is reached."""
+    jump: JumpSpec | None = None
+    """The machine that this one is reached through."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, data: Any) -> Any:
+        if data is False:
+            return {DIRECT_KEY: True}
+        return {"host": data} if isinstance(data, str) else data
+
+    @model_validator(mode="after")
+    def _either(self) -> JumpSpec:
+        others = self.model_fields_set - {"host", "direct"}
+        if self.host is not None and any(getattr(self, name) is not None for name in others):
+            raise wrong("`host` beside other keys", "write them at that host, or an `address` here")
+        if self.host is None and self.address is None and not self.direct:
+            raise wrong("neither `host` nor `address`", "add one of them, or write `jump: false`")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _as_written(self, handler: SerializerFunctionWrapHandler) -> Any:
+        if self.direct:
+            return False
+        return {key: value for key, value in handler(self).items() if key != DIRECT_KEY}
+
+
+class BecomeSpec(Model):
+    """How commands come to run as root, where `sudo` says that they do."""
+
+    way: Literal["sudo", "su"] = "sudo"
+    """By which program."""
+    password: SecretText | None = None
+    """The password that it asks for: that of the user for `sudo`, that of root for `su`."""
+
+
+class SshSpec(ConnectionFields):
+    """How hosts are reached by ssh; a path may begin with `~`, or beside the pipeline file.
+
+    Every key is settled for itself: a host wins over its groups, and these over the pipeline.
+    """
+
+    jump: JumpSpec | None = None
+    """The machine that they are reached through; if all hosts are, that one itself is not."""
+    become: BecomeSpec | None = None
+    """How commands come to run as root."""
+
+
 class GroupSpec(Model):
     """Hosts that have something in common.
 
@@ -125,6 +218,8 @@ class GroupSpec(Model):
     """Variables of these hosts."""
     sudo: StrictBool | None = None
     """Run commands on these hosts as root."""
+    ssh: SshSpec | None = None
+    """How these hosts are reached."""
 
 
 class AfterSpec(Model):
@@ -344,6 +439,8 @@ class HostSpec(Model):
     nothing by what the host told in the last run. A run goes by what the host tells."""
     sudo: StrictBool | None = None
     """Run commands as root; `false` if neither the host nor a group of it says it."""
+    ssh: SshSpec | None = None
+    """How it is reached; not for `connection: local`."""
 
 
 class PipelineBody(ScopeFields):
@@ -356,6 +453,8 @@ class PipelineBody(ScopeFields):
     has is a mistake."""
     vars: dict[VariableName, Any] = Field(default_factory=dict)
     """Variables of all hosts, for `${vars.NAME}`; `--set NAME=VALUE` wins over them."""
+    ssh: SshSpec | None = None
+    """How hosts are reached, unless a group or a host says otherwise."""
     pools: dict[Name, PoolSpec] = Field(default_factory=dict)
     """Named slots that `limits.pools` of a step refers to."""
     groups: dict[Name, GroupSpec] = Field(default_factory=dict)

@@ -112,8 +112,11 @@ class _Planner:
         self._body = pipeline.spec.spec
         self._overrides = overrides
         self._known_gaps = pipeline.gaps
-        self._inventory, self._findings = inventory.build(self._body, overrides, pipeline.gaps)
-        self._files = ExternalFiles(self._document.directory)
+        directory = self._document.directory
+        self._inventory, self._findings = inventory.build(
+            self._body, overrides, pipeline.gaps, directory
+        )
+        self._files = ExternalFiles(directory)
         variables = self._inventory.hosts[CONTROL_NODE].vars
         self._steps = StepPlanner(self._inventory, variables, self._files)
         self._warnings: list[Finding] = []

@@ -11,7 +11,7 @@ from kubexm.sim.settings import WorldSettings
 from kubexm.spec import conditions, shapes
 from kubexm.spec.docstrings import class_text
 from kubexm.spec.files import SOURCE, TARGETS
-from kubexm.spec.model import PipelineSpec
+from kubexm.spec.model import DIRECT_KEY, PipelineSpec
 from kubexm.spec.parameters import parameters_of
 from kubexm.step import registry
 
@@ -28,6 +28,7 @@ _LEAVES: dict[type[types.Type], Schema] = {
 _SHORT_FORMS: dict[str, Schema] = {
     "PoolSpec": {"type": "integer", "minimum": 1},
     "AfterSpec": {"type": "string"},
+    "JumpSpec": {"anyOf": [{"type": "string"}, {"const": False}]},
 }
 
 
@@ -40,6 +41,7 @@ def json_schema() -> Schema:
     schema["$defs"]["PipelineBody"]["properties"]["simulate"] = world
     for name in ("StepSpec", "HookSpec"):
         _with_kinds(schema["$defs"][name])
+    del schema["$defs"]["JumpSpec"]["properties"][DIRECT_KEY]
     for name, short in _SHORT_FORMS.items():
         schema["$defs"][name] = {"anyOf": [short, schema["$defs"][name]]}
     return schema

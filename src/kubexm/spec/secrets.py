@@ -21,7 +21,7 @@ from kubexm.spec.source import DataPath
 from kubexm.step.parameters import SECRETS
 
 Scope = Mapping[str, Any]
-_NO_ADDRESS = re.compile(r"(?<![A-Za-z0-9+.-])(?:env|vault)://[^\s\"'`,;]+")
+_NO_ADDRESS = re.compile(r"(?<![A-Za-z0-9+.-])(?:env|prompt|vault)://[^\s\"'`,;]+")
 """What is nothing but a reference, wherever it stands; a `file://` may be an address."""
 _WHOLE_CONTENTS = ("content", "stdin", "text")
 _ANYWHERE = (

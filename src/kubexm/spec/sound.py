@@ -35,10 +35,10 @@ _STEP_KEYS = frozenset(
 )
 _OF_SCOPES = _OF_STEPS | {"compensate"}
 _OF_THE_BODY = _OF_SCOPES - {"name"} | {
-    "modules", "hosts", "vars", "pools", "groups", "onFailure", "simulate"
+    "modules", "hosts", "vars", "pools", "groups", "onFailure", "simulate", "ssh"
 }  # fmt: skip
-_OF_GROUPS = frozenset(("minimum", "sudo", "labels", "vars"))
-_OF_HOSTS = frozenset(("address", "connection", "sudo", "labels", "vars", "facts"))
+_OF_GROUPS = frozenset(("minimum", "sudo", "labels", "vars", "ssh"))
+_OF_HOSTS = frozenset(("address", "connection", "sudo", "labels", "vars", "facts", "ssh"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,8 @@ class Gaps:
     """Whether it is not known which hosts there are, and what they are for."""
     blanks: bool = False
     """Whether steps are left out that don't say what they do, and so may leave any value."""
+    connections: bool = False
+    """Whether settings of connections are left out, so that nobody knows the way to a host."""
 
     @property
     def paths(self) -> frozenset[DataPath]:
@@ -127,6 +129,7 @@ class _Mended:
         self._variables: set[str] = set()
         self._hosts = False
         self._blanks = False
+        self._connections = any("ssh" in keys for keys in self._wrong.values())
 
     def gaps(self) -> Gaps:
         """What is not in the file that was written."""
@@ -136,6 +139,7 @@ class _Mended:
             frozenset(self._variables),
             self._hosts,
             self._blanks,
+            self._connections,
         )
 
     def whole(self, data: Any) -> dict[str, Any]:
