@@ -72,6 +72,25 @@ def test_a_question_without_a_terminal_is_refused_before_anything_runs(
     assert kubexm("run", "-f", file, "--simulate", "--skip", "base/setup/ask").code == 0
 
 
+def test_a_secret_to_be_typed_without_a_terminal_is_refused_before_anything_runs(
+    kubexm: Kubexm, pipeline: Write
+) -> None:
+    file = pipeline("- {name: s, secret-file: {path: /b, content: 'prompt://key of the site'}}")
+
+    answer = kubexm("run", "-f", file, "--simulate")
+
+    assert answer.code == 2
+    assert "there is no terminal to ask for `prompt://key of the site` on" in answer.err
+    assert "`content` of `site/base/setup/s` needs it" in answer.err
+
+
+def test_a_simulated_host_needs_no_secret_of_a_connection(kubexm: Kubexm, pipeline: Write) -> None:
+    hosts = "    - {name: n1, ssh: {password: 'prompt://n1', jump: {address: e}}}\n"
+    file = pipeline("- {name: s, noop: }", hosts=hosts)
+
+    assert kubexm("run", "-f", file, "--simulate").code == 0
+
+
 def test_all_hosts_that_need_ssh_are_named(kubexm: Kubexm, pipeline: Write) -> None:
     answer = kubexm("run", "-f", pipeline("- {name: a, noop: }"))
 

@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import sys
+import termios
 from collections.abc import Callable
 from pathlib import Path
 
@@ -100,3 +101,40 @@ def test_hosts_that_ask_at_once_are_answered_one_after_the_other(pipeline: Write
 
     assert b"site: Success" in rest
     assert process.wait(timeout=15) == 0
+
+
+PROMPTED = """
+- {name: key, secret-file: {path: /srv/key, content: "prompt://key of the site"}}
+- {name: more, command: {argv: ["true"], secretEnv: {KEY: "prompt://key of the site"}}}
+"""
+
+
+@pytest.mark.usefixtures("home")
+def test_a_secret_is_asked_for_once_and_not_shown_as_it_is_typed(pipeline: Write) -> None:
+    process, ours = at_a_terminal(pipeline(PROMPTED), term="dumb")
+
+    said_until(ours, b"key of the site: ")
+    os.write(ours, b"correct-horse\n")
+    rest = what_is_left(ours)
+
+    assert b"correct-horse" not in rest
+    assert b"key of the site" not in rest
+    assert b"site: Success" in rest
+    assert process.wait(timeout=15) == 0
+
+
+@pytest.mark.usefixtures("home")
+def test_an_interrupt_while_a_secret_is_typed_leaves_a_terminal_that_shows_again(
+    pipeline: Write,
+) -> None:
+    process, ours = at_a_terminal(pipeline(PROMPTED), term="dumb")
+
+    said_until(ours, b"key of the site: ")
+    silent = not termios.tcgetattr(ours)[3] & termios.ECHO
+    process.send_signal(signal.SIGINT)
+    said = said_until(ours, b"nothing was changed")
+
+    assert process.wait(timeout=15) == 3
+    assert silent
+    assert termios.tcgetattr(ours)[3] & termios.ECHO
+    assert b"Success" not in said

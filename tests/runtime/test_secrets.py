@@ -101,3 +101,47 @@ def test_only_known_schemes_with_a_place_are_references() -> None:
     ]
 
     assert found == [True, True, False, False, False]
+
+
+def test_a_person_is_asked_once_and_the_answer_is_hidden() -> None:
+    asked: list[str] = []
+
+    def ask(what: str) -> str:
+        asked.append(what)
+        return "typed-secret"
+
+    vault = SecretVault(ask)
+    reference = SecretRef("prompt://password of root")
+
+    assert vault.must_ask(reference)
+    assert [vault.reveal(reference) for _ in range(2)] == ["typed-secret"] * 2
+    assert asked == ["password of root"]
+    assert not vault.must_ask(reference)
+    assert vault.redact("typed-secret") == "***"
+
+
+def test_a_secret_that_only_a_person_knows_is_missing_where_nobody_is() -> None:
+    vault = SecretVault()
+
+    with pytest.raises(StepFailed, match="no terminal to ask for `prompt://root` on") as caught:
+        vault.reveal(SecretRef("prompt://root"))
+
+    assert "env://NAME" in caught.value.hint
+    assert not vault.must_ask(SecretRef("prompt://root"))
+
+
+def test_an_empty_answer_is_none_and_is_asked_for_again() -> None:
+    answers = iter(["", "typed"])
+    vault = SecretVault(lambda _: next(answers))
+
+    with pytest.raises(StepFailed, match="nothing was typed for `prompt://root`"):
+        vault.reveal(SecretRef("prompt://root"))
+
+    assert vault.reveal(SecretRef("prompt://root")) == "typed"
+
+
+def test_a_secret_that_was_written_out_and_accepted_is_hidden_too() -> None:
+    vault = SecretVault()
+
+    assert vault.reveal(SecretRef("hunter2")) == "hunter2"
+    assert vault.redact("it is hunter2") == "it is ***"

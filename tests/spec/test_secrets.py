@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.spec.texts import nodes, with_steps
+from tests.spec.texts import nodes, planned, with_steps
 
 from kubexm.errors import InvalidInput, InvalidPipeline
 from kubexm.spec.parameters import parameters_of
-from kubexm.spec.secrets import uses
+from kubexm.spec.secrets import of_connections, uses
 from kubexm.step import registry
 from kubexm.step.parameters import SECRETS
 
@@ -60,7 +60,7 @@ def test_it_names_the_hosts_whose_variables_bring_it_and_its_line() -> None:
 
 
 def test_what_is_resolved_or_is_an_address_stays() -> None:
-    planned = nodes(
+    found = nodes(
         with_steps(
             """
             - {name: a, command: {argv: [x], secretEnv: {A: "${vars.dbPassword}"}}}
@@ -74,7 +74,7 @@ def test_what_is_resolved_or_is_an_address_stays() -> None:
         )
     )
 
-    assert len(planned) == 6
+    assert len(found) == 6
 
 
 def test_the_fields_that_resolve_are_those_whose_classes_want_references() -> None:
@@ -111,7 +111,7 @@ def wants_a_reference(kind: str, field: str, value: Any) -> bool:
 
 
 def test_the_secrets_of_a_run_are_known_as_far_as_its_conditions_are() -> None:
-    planned = nodes(
+    found = nodes(
         with_steps(
             """
             - {name: a, command: {argv: [x], secretEnv: {A: "${vars.own}", B: "env://B"}}}
@@ -128,8 +128,9 @@ def test_the_secrets_of_a_run_are_known_as_far_as_its_conditions_are() -> None:
     }
     later = {name: {**scope, "facts": {"arch": "z"}} for name, scope in early.items()}
 
-    before = {(use.uri, use.node, use.parameter) for use in uses(planned, early)}
-    after = {use.uri for use in uses(planned, later)}
+    before = {(use.uri, use.node, use.parameter) for use in uses(found, early)}
+    after = {use.uri for use in uses(found, later)}
+    perhaps = {use.uri for use in uses(found, early, undecided=True)}
 
     assert before == {
         ("env://A", "p/m/t/a", "`secretEnv.A`"),
@@ -137,4 +138,30 @@ def test_the_secrets_of_a_run_are_known_as_far_as_its_conditions_are() -> None:
         ("env://B", "p/m/t/a", "`secretEnv.B`"),
         ("env://C", "p/m/t/b", "`content`"),
     }
-    assert after == {"env://A", "env://OWN", "env://B", "env://C", "env://E"}
+    assert after == perhaps == {"env://A", "env://OWN", "env://B", "env://C", "env://E"}
+
+
+def test_the_secrets_of_connections_are_known_with_who_needs_them() -> None:
+    hosts = planned(
+        with_steps(
+            "- {name: s, noop: }",
+            """
+            hosts:
+              - {name: a, ssh: {jump: b, passphrase: "env://A"}}
+              - {name: b, sudo: true, ssh: {password: "env://B", jump: {address: e}}}
+              - {name: c, connection: local, sudo: true}
+              - {name: d, ssh: {jump: {address: e, password: "env://D"}}}
+            groups:
+              g: {roles: [all], ssh: {become: {password: "prompt://root"}}}
+            """,
+        )
+    ).hosts
+
+    found = {(use.uri, use.host, use.setting) for use in of_connections(hosts)}
+
+    assert found == {
+        ("env://A", "a", "`ssh.passphrase`"),
+        ("env://B", "b", "`ssh.password`"),
+        ("env://D", "d", "`ssh.jump.password`"),
+        ("prompt://root", "b", "`ssh.become.password`"),
+    }

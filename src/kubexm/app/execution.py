@@ -30,6 +30,7 @@ from kubexm.plan.records import Layer, RunState
 from kubexm.plan.result import GraphExecutionResult
 from kubexm.runtime.build import Confirm, HostConfig, Runtime, RuntimeConfig, nobody_to_ask
 from kubexm.runtime.ledger import Book
+from kubexm.runtime.secrets import SecretVault
 from kubexm.sim.world import World
 from kubexm.spec.inventory import InventoryHost
 from kubexm.spec.loader import Loader
@@ -61,6 +62,8 @@ class Front:
     shows: Sequence[Show] = ()
     confirm: Confirm = nobody_to_ask
     ask: Ask | None = None
+    vault: SecretVault = field(default_factory=SecretVault)
+    """The secrets of the run; it knows whom to ask for those that only a person has."""
     warn: Callable[[Sequence[Problem]], None] = unheard
     tell: Callable[[str], None] = lambda _: None
     """Takes what is worth knowing before a run begins."""
@@ -150,8 +153,25 @@ async def _execute(
 
 def readiness(job: Job, front: Front, places: Mapping[str, str] | None = None) -> Readiness:
     """What a job asks for beside its hosts, and who is there to answer."""
-    done = job.state.done
-    return Readiness(job.graph, front.confirm, job.options.dry_run, done, places or {})
+    return Readiness(
+        job.graph,
+        front.confirm,
+        job.options.dry_run,
+        job.state.done,
+        places or {},
+        reached(job.graph, job.hosts, job.world, job.state.former),
+        front.vault,
+    )
+
+
+def reached(
+    graph: ExecutionGraph,
+    hosts: Sequence[InventoryHost],
+    world: object,
+    former: Iterable[Layer] = (),
+) -> list[InventoryHost]:
+    """The hosts that a connection is made to: none in a simulated world."""
+    return _needed(graph, hosts, former) if world is None else []
 
 
 def _told(runtime: Runtime) -> Scopes:
@@ -177,6 +197,7 @@ async def _runtime(job: Job, front: Front, home: Home) -> AsyncIterator[Runtime]
             hosts=[_host(host, job, world, home) for host in needed],
             books={host.name: _book(host.name, job) for host in needed},
             confirm=front.confirm,
+            secrets=front.vault,
         )
         async with Runtime.build(config) as runtime:
             yield runtime

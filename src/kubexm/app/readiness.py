@@ -5,7 +5,7 @@ Everything that is missing is named at once. What hangs on facts is asked again 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,11 +37,23 @@ class Readiness:
     """Units of an earlier life that will not run again."""
     places: Mapping[str, str] = field(default_factory=dict)
     """Where the nodes are written, if there is a file."""
+    hosts: Collection[InventoryHost] = ()
+    """Those that a connection is made to."""
+    vault: SecretVault = field(default_factory=SecretVault)
+    """The secrets of the run, and who is asked for those that only a person knows."""
 
     def require(self, scopes: Scopes) -> None:
         """Raise `InvalidInput` with all that is missing, as far as the scopes tell."""
         nodes = [*self._open(scopes)]
-        problems = [*self._secrets(nodes, scopes), *self._questions(nodes, scopes)]
+        needs = (*self._connections(), *self._steps(nodes, scopes))
+        missing = self._missing(need for need in needs if not self._must_ask(need))
+        self._refuse([*missing, *self._questions(nodes, scopes)])
+        # Nobody types a password for a run that can't begin for another reason, and nobody is
+        # asked for one while it goes on.
+        needs = (*self._connections(), *self._steps(nodes, scopes, undecided=True))
+        self._refuse([*self._missing(filter(self._must_ask, needs))])
+
+    def _refuse(self, problems: Sequence[Problem]) -> None:
         if problems:
             raise InvalidInput(
                 f"`{self.graph.name}` can't run yet: {counted(len(problems), 'thing')} it needs"
@@ -57,19 +69,29 @@ class Readiness:
             if any(host in scopes and (node.id, host) not in self.finished for host in node.hosts):
                 yield node
 
-    def _secrets(self, nodes: Iterable[ExecutionNode], scopes: Scopes) -> Iterator[Problem]:
-        asked: dict[str, dict[str, str]] = {}
-        for use in secrets.uses(nodes, scopes):
-            asked.setdefault(use.uri, {}).setdefault(use.node, use.parameter)
-        vault = SecretVault()
-        for uri, users in asked.items():
+    def _connections(self) -> Iterator[_Need]:
+        found = _together(
+            (use.uri, use.host, use.setting) for use in secrets.of_connections(self.hosts)
+        )
+        return (_Need(uri, users, "more host") for uri, users in found.items())
+
+    def _steps(
+        self, nodes: Iterable[ExecutionNode], scopes: Scopes, *, undecided: bool = False
+    ) -> Iterator[_Need]:
+        uses = secrets.uses(nodes, scopes, undecided=undecided)
+        found = _together((use.uri, use.node, use.parameter) for use in uses)
+        return (_Need(uri, users, "more step") for uri, users in found.items())
+
+    def _must_ask(self, need: _Need) -> bool:
+        return self.vault.must_ask(SecretRef(need.uri))
+
+    def _missing(self, needs: Iterable[_Need]) -> Iterator[Problem]:
+        for need in needs:
             try:
-                vault.reveal(SecretRef(uri))
+                self.vault.reveal(SecretRef(need.uri))
             except StepFailed as error:
-                node, parameter = next(iter(users.items()))
-                more = f" and {counted(len(users) - 1, 'more step')}" if len(users) > 1 else ""
-                message = f"{error.message}; {parameter} of `{node}`{more} needs it"
-                yield Problem(message, self.places.get(node, ""), error.hint)
+                message = f"{error.message}; {need}"
+                yield Problem(message, self.places.get(need.first, ""), error.hint)
 
     def _questions(self, nodes: Iterable[ExecutionNode], scopes: Scopes) -> Iterator[Problem]:
         if self.dry_run or self.confirm is not nobody_to_ask:
@@ -81,6 +103,35 @@ class Readiness:
                     message = f"`{node.id}` asks a question, and there is no terminal to ask it on"
                     hint = f"run it on a terminal, or leave it out with `--skip {node.id}`"
                     yield Problem(message, self.places.get(node.id, ""), hint)
+
+
+@dataclass(frozen=True, slots=True)
+class _Need:
+    """A secret, and who needs it."""
+
+    uri: str
+    users: Mapping[str, str]
+    """By node or host the parameter or setting that names it."""
+    others: str
+    """What all but the first of them are called."""
+
+    @property
+    def first(self) -> str:
+        return next(iter(self.users))
+
+    def __str__(self) -> str:
+        user = f"{self.users[self.first]} of `{self.first}`"
+        if len(self.users) == 1:
+            return f"{user} needs it"
+        return f"{user} and {counted(len(self.users) - 1, self.others)} need it"
+
+
+def _together(uses: Iterable[tuple[str, str, str]]) -> dict[str, dict[str, str]]:
+    """Those who use a secret, by its reference."""
+    found: dict[str, dict[str, str]] = {}
+    for uri, user, name in uses:
+        found.setdefault(uri, {}).setdefault(user, name)
+    return found
 
 
 def _is_asked(node: ExecutionNode, scope: Mapping[str, Any]) -> bool:

@@ -15,6 +15,7 @@ from kubexm.app.execution import (
     Job,
     perform,
     perform_held,
+    reached,
     readiness,
     refuse_what_has_no_connector,
 )
@@ -178,7 +179,8 @@ async def resume(params: ResumeParams, front: Front, home: Home) -> RunOutcome:
             _refuse_unknown_steps(stored, documents.graph)
             if not params.force:
                 _refuse_if_stale(store, stored, documents.graph)
-            _refuse_if_unready(_plan_of(documents), front, store.state(stored.id).done)
+            done = store.state(stored.id).done
+            _refuse_if_unready(_plan_of(documents), stored, front, done)
             return await _continue(store, stored, lease, documents, front, home)
 
 
@@ -197,7 +199,7 @@ async def retry(params: RetryParams, front: Front, home: Home) -> RunOutcome:
         state = store.state(stored.id)
         units = reopening(state, _plan_of(documents), changed)
         kept = state.done.keys() - set(units.units)
-        _refuse_if_unready(_plan_of(corrected or documents), front, kept)
+        _refuse_if_unready(_plan_of(corrected or documents), stored, front, kept)
         front.begun = True
         renewed = corrected or (documents if documents is not known else None)
         store.reopen(lease, units, renewed)
@@ -214,8 +216,10 @@ def _asked_for(documents: Documents, params: RetryParams) -> Documents:
     return msgspec.structs.replace(documents, options=msgspec.json.encode(changed))
 
 
-def _refuse_if_unready(plan: Plan, front: Front, finished: Collection[Unit]) -> None:
-    Readiness(plan.graph, front.confirm, finished=finished).require(early(plan.hosts))
+def _refuse_if_unready(plan: Plan, stored: Run, front: Front, finished: Collection[Unit]) -> None:
+    hosts = reached(plan.graph, plan.hosts, stored.world)
+    ready = Readiness(plan.graph, front.confirm, finished=finished, hosts=hosts, vault=front.vault)
+    ready.require(early(plan.hosts))
 
 
 def _refuse_if_ended(stored: Run) -> None:

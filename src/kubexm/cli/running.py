@@ -15,6 +15,7 @@ from kubexm.common.paths import Home
 from kubexm.engine import Control
 from kubexm.errors import OutputLost
 from kubexm.runtime.build import Confirm
+from kubexm.runtime.secrets import SecretVault
 
 Carry = Callable[[Front, Home], Awaitable[RunOutcome]]
 
@@ -75,6 +76,7 @@ async def _carried(
     front.warn, front.tell = messages.warn, messages.notice
     if terminal.is_interactive():
         front.confirm = terminal.one_at_a_time(confirm)
+        front.vault = SecretVault(terminal.secret)
     with terminal.signals(front, stopping):
         outcome = await carry(front, home := Home.from_environment())
     try:

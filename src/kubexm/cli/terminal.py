@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+import termios
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -115,3 +116,43 @@ async def _readable(descriptor: int) -> None:
         await ready.wait()
     finally:
         loop.remove_reader(descriptor)
+
+
+def secret(what: str) -> str:
+    """What a person types that nobody shall see; empty if it was interrupted.
+
+    It waits, and all else with it: it is asked for before a run begins.
+    """
+    caught: list[int] = []
+
+    def interrupt(number: int, _frame: FrameType | None) -> None:
+        caught.append(number)
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in HANDLED}
+    try:
+        with _without_echo(sys.stdin.fileno()):
+            sys.stderr.write(f"{what}: ")
+            sys.stderr.flush()
+            return sys.stdin.readline().rstrip("\n")
+    except KeyboardInterrupt:
+        return ""
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for last in caught:  # who ends the process leaves a terminal behind that shows again
+            os.kill(os.getpid(), last)
+
+
+@contextmanager
+def _without_echo(descriptor: int) -> Iterator[None]:
+    before = termios.tcgetattr(descriptor)
+    unseen = termios.tcgetattr(descriptor)
+    unseen[3] &= ~termios.ECHO
+    termios.tcsetattr(descriptor, termios.TCSAFLUSH, unseen)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSAFLUSH, before)
+        sys.stderr.write("\n")  # the one that was typed was not shown
+        sys.stderr.flush()

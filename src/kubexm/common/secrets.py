@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-SCHEMES = ("env", "file", "prompt")
+PROMPT = "prompt"
+SCHEMES = ("env", "file", PROMPT)
 
 
 @dataclass(frozen=True, slots=True)

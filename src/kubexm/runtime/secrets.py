@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from kubexm.common.secrets import SCHEMES, SecretRef
+from kubexm.common.secrets import PROMPT, SCHEMES, SecretRef
 from kubexm.errors import StepFailed
 
+AskSecret = Callable[[str], str]
+"""Asks a person for a secret, naming what it is; the answer is not shown."""
 HIDDEN = "***"
 SHORTEST = 4
 """A shorter secret would hide half of any text, and protects nothing."""
@@ -21,17 +23,33 @@ SHORTEST_NUMBER = 5
 class SecretVault:
     """Resolves references and remembers every value it has seen, to redact it."""
 
-    def __init__(self) -> None:
+    def __init__(self, ask: AskSecret | None = None) -> None:
+        self._ask = ask
         self._values: dict[str, str] = {}
         self._hidden: list[str] = []
+
+    def must_ask(self, reference: SecretRef) -> bool:
+        """Whether a person has to be asked for a value, and is there."""
+        is_open = reference.scheme == PROMPT and reference.uri not in self._values
+        return is_open and self._ask is not None
 
     def reveal(self, reference: SecretRef) -> str:
         """The value behind a reference; read once per run."""
         if reference.uri not in self._values:
-            value = _resolve(reference)
+            value = self._answer(reference) if reference.scheme == PROMPT else _resolve(reference)
             self._values[reference.uri] = value
             self.conceal(value)
         return self._values[reference.uri]
+
+    def _answer(self, reference: SecretRef) -> str:
+        if self._ask is None:
+            raise StepFailed(
+                f"there is no terminal to ask for `{reference}` on",
+                hint="run it on a terminal, or write `env://NAME` or `file:///PATH` in its place",
+            )
+        if answer := self._ask(reference.location):
+            return answer
+        raise StepFailed(f"nothing was typed for `{reference}`", hint="run it again, and type it")
 
     def conceal(self, value: Any) -> None:
         """Redact this value from now on; in a list or mapping, every text and number in it."""
@@ -95,6 +113,8 @@ def _resolve(reference: SecretRef) -> str:
         return _variable(reference.location)
     if reference.scheme == "file":
         return _content(reference)
+    if "://" not in reference.uri:
+        return reference.uri  # a secret that was written out, and accepted
     known = ", ".join(f"`{scheme}://`" for scheme in SCHEMES)
     raise StepFailed(f"unknown kind of secret `{reference}`", hint=f"known: {known}")
 

@@ -64,14 +64,18 @@ def _told(name: Reference, scope: Mapping[str, Any]) -> str:
     return references.told(value)
 
 
-def decided(when: str | None, scope: Mapping[str, Any]) -> bool:
-    """Whether it is known, by what is in scope, that a condition holds."""
+def decided(when: str | None, scope: Mapping[str, Any], *, undecided: bool = False) -> bool:
+    """Whether it is known, by what is in scope, that a condition holds.
+
+    With `undecided`, also where it is not known that it does not.
+    """
     if when is None:
         return True
     try:
-        return expressions.compile_expression(when).decided(scope) is True
+        holds = expressions.compile_expression(when).decided(scope)
     except BadExpression:
         return False
+    return undecided if holds is None else holds
 
 
 def place(kind: str, path: DataPath) -> DataPath:

@@ -178,9 +178,11 @@ see [Facts, and plans without hosts](../explanation/facts.md).
 
 ## Secrets
 
-A password, token or private key that is written out is refused, in variables and parameters alike.
+A password, token or private key that is written out is refused, in variables, parameters and
+settings of connections alike.
 Write where to find it: `env://NAME` for an environment variable of the machine kubexm runs on,
-`file:///PATH` for a file there.
+`file:///PATH` for a file there, `prompt://WHAT` for what a person types on the terminal.
+That is asked for once in a run, for all who name the same, before the first connection.
 `--allow-literal-secrets` switches the check off.
 
 A value with `secret: true` may stand where nobody else sees it, and is refused anywhere else:

@@ -15,7 +15,9 @@ from kubexm.common.secrets import is_reference
 from kubexm.plan import ExecutionNode
 from kubexm.spec import literals, parameters, references
 from kubexm.spec.conditions import decided
+from kubexm.spec.connection import SshSettings
 from kubexm.spec.fields import Finding, written_path
+from kubexm.spec.inventory import InventoryHost
 from kubexm.spec.references import BadReference, Reference
 from kubexm.spec.source import DataPath
 from kubexm.step.parameters import SECRETS
@@ -47,6 +49,15 @@ class SecretUse:
     uri: str
     node: str
     parameter: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionUse:
+    """A reference that the way to a host needs resolved, and by which of its settings."""
+
+    uri: str
+    host: str
+    setting: str
 
 
 def misplaced(kind: str, params: Mapping[str, Any]) -> Iterator[Finding]:
@@ -108,11 +119,13 @@ def _instead(kind: str, name: str) -> str:
     return _INSTEAD.get((kind, name)) or _INSTEAD.get((kind, "")) or _ANYWHERE
 
 
-def uses(nodes: Iterable[ExecutionNode], scopes: Mapping[str, Scope]) -> Iterator[SecretUse]:
+def uses(
+    nodes: Iterable[ExecutionNode], scopes: Mapping[str, Scope], *, undecided: bool = False
+) -> Iterator[SecretUse]:
     """The secrets that these nodes will ask for, as far as the scopes of their hosts tell.
 
     Whether a unit is wanted, and what it names, may hang on what is not in its scope: then it is
-    left out.
+    left out, or with `undecided` taken as wanted.
     """
     for node in nodes:
         if node.step.kind not in SECRETS:
@@ -122,7 +135,7 @@ def uses(nodes: Iterable[ExecutionNode], scopes: Mapping[str, Scope]) -> Iterato
         if node.when is None and not references.holds_references(fields):
             del hosts[1:]  # the same everywhere
         for scope in hosts:
-            if decided(node.when, scope):
+            if decided(node.when, scope, undecided=undecided):
                 yield from _asked(node, fields, scope)
 
 
@@ -135,3 +148,21 @@ def _asked(node: ExecutionNode, fields: Mapping[str, Any], scope: Scope) -> Iter
         if isinstance(uri, str) and is_reference(uri):
             name = parameters.as_written(node.step.kind, f"`{written_path(path)}`")
             yield SecretUse(uri, node.id, name)
+
+
+def of_connections(hosts: Iterable[InventoryHost]) -> Iterator[ConnectionUse]:
+    """The secrets that it takes to reach these hosts, and to become root where that is wanted."""
+    for host in hosts:
+        if host.ssh is None:
+            continue
+        yield from _on_the_way(host.ssh, host.name, "ssh")
+        if host.sudo and (secret := host.ssh.become.password) is not None:
+            yield ConnectionUse(secret.uri, host.name, "`ssh.become.password`")
+
+
+def _on_the_way(ssh: SshSettings, host: str, path: str) -> Iterator[ConnectionUse]:
+    for name, secret in (("passphrase", ssh.passphrase), ("password", ssh.password)):
+        if secret is not None:
+            yield ConnectionUse(secret.uri, host, f"`{path}.{name}`")
+    if (jump := ssh.jump) is not None:
+        yield from _on_the_way(jump.ssh, jump.name or host, "ssh" if jump.name else f"{path}.jump")
