@@ -29,6 +29,7 @@ KEYS = st.sampled_from(
     ["name", "spec", "modules", "tasks", "steps", "hooks", "pre", "after", "when", "forEach",
      "vars", "hosts", "roles", "retry", "attempts", "tolerance", "failed", "limits", "pools",
      "rolling", "batch", "compensate", "simulate", "runOnRoles", "runOnOneOf", "link", "timeout",
+     "groups", "labels", "address", "ssh", "jump", "keys", "become", "config",
      "password", "path", "argv", "content", "source", "that", "\0kind", *registry.kinds()]
 )  # fmt: skip
 leaves = (
@@ -38,7 +39,20 @@ leaves = (
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(max_size=8)
     | st.sampled_from(
-        ["${vars.x}", "${item}", "${values.x}", "a", "20%", "5s", "all", "x ${", "env://X"]
+        [
+            "${vars.x}",
+            "${item}",
+            "${values.x}",
+            "a",
+            "20%",
+            "5s",
+            "all",
+            "x ${",
+            "env://X",
+            "n[1:3]",
+            "[9:",
+            "~x",
+        ]
     )
 )
 trees = st.recursive(
@@ -134,6 +148,34 @@ def test_random_parameters_of_every_kind(data: st.DataObject) -> None:
         "vars": {"x": data.draw(leaves)},
         "modules": [{"name": "m", "tasks": [{"name": "t", "steps": [step]}]}],
     }
+    head = {"apiVersion": "kubexm.io/v1alpha1", "kind": "Pipeline", "metadata": {"name": "x"}}
+
+    planned_or_refused(lambda: pipeline_from({**head, "spec": spec}))
+
+
+INVENTORY = """
+hosts:
+  - {name: "n[01:03]", address: "10.0.0.[1:3]", roles: [x], labels: {at: "${host.name}"}}
+  - {name: b, roles: [x, y], sudo: true, ssh: {jump: {address: e, jump: c}, user: u}}
+  - {name: c, roles: [y], vars: {own: 1}, ssh: {jump: false, config: false}}
+groups:
+  g: {roles: [x], minimum: 1, vars: {v: 1}, labels: {l: a}, ssh: {port: 22, keys: [/k]}}
+  h: {roles: [y], vars: {w: "${vars.v}"}, ssh: {become: {way: su, password: "env://X"}}}
+ssh: {jump: c, password: "prompt://p", knownHosts: [/k], trust: first-use, agent: true}
+vars: {v: 0}
+modules:
+  - name: m
+    tasks:
+      - {name: t, steps: [{name: s, file: {path: /a, content: "${vars.v} ${host.name}"}}]}
+"""
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_inventories_with_parts_replaced(data: st.DataObject) -> None:
+    spec = copy.deepcopy(source.parse(INVENTORY).data)
+    for _ in range(data.draw(st.integers(1, 3))):
+        _replace_somewhere(spec, data)
     head = {"apiVersion": "kubexm.io/v1alpha1", "kind": "Pipeline", "metadata": {"name": "x"}}
 
     planned_or_refused(lambda: pipeline_from({**head, "spec": spec}))

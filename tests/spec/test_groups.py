@@ -151,3 +151,11 @@ def test_a_wrong_minimum_hides_nothing_that_the_group_gives() -> None:
         "found the number 0, want at least 1",
         "`vars` has no `b`",
     ]
+
+
+def test_a_host_may_be_in_very_many_groups() -> None:
+    groups = ", ".join(
+        f"g{number}: {{roles: [all], vars: {{v{number}: 1}}}}" for number in range(2000)
+    )
+
+    assert len(hosts(f"hosts: [{{name: a}}]\ngroups: {{{groups}}}")["a"].vars) == 2000

@@ -94,6 +94,13 @@ def test_a_host_without_an_address_is_reached_by_its_own_name() -> None:
     assert {host.address for host in found.values()} == {"n1", "n2", "shared"}
 
 
+def test_hosts_that_share_an_address_are_warned_of() -> None:
+    (warning,) = planned(with_steps(NOOP, "hosts: [{name: 'm[1:2]', address: shared}]")).warnings
+
+    assert "2 hosts have this address" in warning.message
+    assert warning.where == "p.yaml:5:37"
+
+
 def test_several_ranges_are_paired_in_order() -> None:
     found = hosts("hosts: [{name: 'r[1:2]n[1:2]', address: '10.0.[1:2].[1:2]'}]")
 

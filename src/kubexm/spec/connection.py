@@ -120,6 +120,7 @@ class Connections:
         self._hosts: dict[str, _Reached] = {}
         self._same: dict[SshSettings, SshSettings] = {}
         self._found: dict[object, Finding] = {}
+        self._known_paths: dict[str, str] = {}
         self._agent = bool(os.environ.get("SSH_AUTH_SOCK"))
         config = self._absolute(_CONFIG)
         self._config = config if Path(config).is_file() else None
@@ -213,7 +214,10 @@ class Connections:
         return tuple(map(self._absolute, texts))
 
     def _absolute(self, text: str) -> str:
-        return str((self._directory or Path("/")) / (_expanded(text) or text))
+        if (known := self._known_paths.get(text)) is None:
+            path = (self._directory or Path("/")) / (_expanded(text) or text)
+            known = self._known_paths[text] = str(path)
+        return known
 
 
 def _secret(text: str | None) -> SecretRef | None:

@@ -13,6 +13,7 @@ from kubexm.common.counting import few
 from kubexm.common.roles import CONTROL_NODE
 from kubexm.spec import ranges, references
 from kubexm.spec.fields import Finding
+from kubexm.spec.model import HostSpec
 from kubexm.spec.ranges import MAX_HOSTS, BadRange, Pattern
 from kubexm.spec.references import BadReference, Reference
 from kubexm.spec.source import DataPath
@@ -34,6 +35,16 @@ def findings(body: Written) -> Iterator[Finding]:
         yield from (finding.under(*path) for finding in _variables(owner))
         yield from (finding.under(*path) for finding in _labels(owner))
         yield from (finding.under(*path) for finding in _ssh(owner))
+
+
+def shared_addresses(specs: Sequence[HostSpec]) -> Iterator[Finding]:
+    """Entries of which all hosts have one address: that is allowed, but seldom meant."""
+    for number, spec in enumerate(specs):
+        size = ranges.parse(spec.name).size
+        if size > 1 and spec.address and not ranges.parse(spec.address).has_ranges:
+            message = f"{size} hosts have this address, so they are one machine"
+            hint = f"write a range of {size}, or leave `address` out"
+            yield Finding(("spec", "hosts", number, "address"), message, hint)
 
 
 def _entries(body: Written) -> Iterator[tuple[int, Written]]:

@@ -53,7 +53,8 @@ class Layers:
         self._groups = {
             name: _of_owner(group, ("spec", "groups", name)) for name, group in body.groups.items()
         }
-        self._around: dict[tuple[str, ...], Layer] = {(): self._pipeline}
+        self._around: dict[tuple[str, ...], Layer] = {}
+        self._differing: dict[tuple[str, ...], list[tuple[str, Finding]]] = {}
 
     def owners(self) -> Iterator[Layer]:
         """What the pipeline and each of its groups gives."""
@@ -68,22 +69,30 @@ class Layers:
     def around(self, groups: tuple[str, ...]) -> Layer:
         """What a host in these groups is given by others."""
         if (known := self._around.get(groups)) is None:
-            inner = self._groups[groups[-1]]
-            known = self._around[groups] = inner.over(self.around(groups[:-1]))
+            known = self._pipeline
+            for name in groups:
+                known = self._groups[name].over(known)
+            self._around[groups] = known
         return known
 
     def conflicts(self, spec: HostSpec, own: Layer) -> Iterator[Finding]:
         """What groups of a host give it differently, while it says nothing itself."""
-        settled = {name for name, _ in own.settings()}
-        is_local = spec.connection == "local"
+        groups = self.groups(spec)
+        if (known := self._differing.get(groups)) is None:
+            known = self._differing[groups] = [*self._conflicts(groups)]
+        settled = {name for name, _ in own.settings()} if known else ()
+        for name, finding in known:
+            needless = name.startswith("ssh.") and spec.connection == "local"
+            if name not in settled and not needless:
+                yield finding
+
+    def _conflicts(self, groups: tuple[str, ...]) -> Iterator[tuple[str, Finding]]:
         first: dict[str, tuple[str, Given]] = {}
-        for group in self.groups(spec):
+        for group in groups:
             for name, given in self._groups[group].settings():
                 before, other = first.setdefault(name, (group, given))
-                if name in settled or (is_local and name.startswith("ssh.")):
-                    continue
                 if other.value != given.value:
-                    yield _conflict(name, (before, group), given.place)
+                    yield name, _conflict(name, (before, group), given.place)
 
 
 def own_layer(spec: HostSpec, number: int) -> Layer:

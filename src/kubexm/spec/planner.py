@@ -30,6 +30,7 @@ from kubexm.sim.settings import WorldSettings
 from kubexm.spec import complaints, exposure, inventory, linking, problems, references
 from kubexm.spec.fields import Finding
 from kubexm.spec.files import ExternalFiles
+from kubexm.spec.hosts import shared_addresses
 from kubexm.spec.inventory import InventoryHost
 from kubexm.spec.linking import Sibling
 from kubexm.spec.model import (
@@ -119,7 +120,7 @@ class _Planner:
         self._files = ExternalFiles(directory)
         variables = self._inventory.hosts[CONTROL_NODE].vars
         self._steps = StepPlanner(self._inventory, variables, self._files)
-        self._warnings: list[Finding] = []
+        self._warnings = [*shared_addresses(self._body.hosts)]
         self._looked_at: set[DataPath] = set()
         self._origin: dict[int, DataPath] = {}
         self._unplaced: list[Problem] = []

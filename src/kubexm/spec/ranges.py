@@ -75,6 +75,8 @@ class Pattern:
 
 def parse(text: str) -> Pattern:
     """The ranges of a text and what stands around them; `BadRange` if one can't be read."""
+    if "[" not in text and "]" not in text:
+        return Pattern((text,))
     parts: list[str | Range] = []
     end = 0
     for found in _BRACKETS.finditer(text):
