@@ -34,11 +34,12 @@ class Person:
 
 def planned(steps: str, spec: str, *, allow_literal_secrets: bool = False) -> PlannedPipeline:
     text = with_steps(steps, spec)
-    return plan(parse_pipeline(text, allow_literal_secrets=allow_literal_secrets))
+    return plan(parse_pipeline(text, "p.yaml", allow_literal_secrets=allow_literal_secrets))
 
 
 def require(pipeline: PlannedPipeline, vault: SecretVault) -> None:
-    ready = Readiness(pipeline.graph, nobody_to_ask, hosts=pipeline.hosts, vault=vault)
+    graph, places = pipeline.graph, pipeline.places
+    ready = Readiness(graph, nobody_to_ask, places=places, hosts=pipeline.hosts, vault=vault)
     ready.require(early(pipeline.hosts))
 
 
@@ -65,6 +66,7 @@ def test_secrets_of_connections_and_of_steps_are_missed_together() -> None:
             "`secretEnv.A` of `p/m/t/s` needs it",
         ],
     ]
+    assert [problem.where for problem in found] == ["p.yaml:6:19", "p.yaml:6:69", "p.yaml:12:15"]
     assert all(problem.hint for problem in found)
 
 

@@ -31,7 +31,7 @@ class Planned:
     notices: tuple[Problem, ...] = ()
     """What is worth knowing when one looks at the plan."""
     places: Mapping[str, str] = field(default_factory=dict)
-    """Where the nodes that ask for something beside the file are written."""
+    """Where the nodes and connections that ask for something beside the file are written."""
 
 
 def plan(params: PlanParams) -> Planned:

@@ -36,7 +36,7 @@ class Readiness:
     finished: Collection[Unit] = ()
     """Units of an earlier life that will not run again."""
     places: Mapping[str, str] = field(default_factory=dict)
-    """Where the nodes are written, if there is a file."""
+    """Where the nodes are written, and the secrets of connections, if there is a file."""
     hosts: Collection[InventoryHost] = ()
     """Those that a connection is made to."""
     vault: SecretVault = field(default_factory=SecretVault)
@@ -91,7 +91,8 @@ class Readiness:
                 self.vault.reveal(SecretRef(need.uri))
             except StepFailed as error:
                 message = f"{error.message}; {need}"
-                yield Problem(message, self.places.get(need.first, ""), error.hint)
+                where = self.places.get(need.first) or self.places.get(need.uri, "")
+                yield Problem(message, where, error.hint)
 
     def _questions(self, nodes: Iterable[ExecutionNode], scopes: Scopes) -> Iterator[Problem]:
         if self.dry_run or self.confirm is not nobody_to_ask:

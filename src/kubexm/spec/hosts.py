@@ -11,12 +11,13 @@ from typing import Any
 
 from kubexm.common.counting import few
 from kubexm.common.roles import CONTROL_NODE
+from kubexm.common.secrets import is_reference
 from kubexm.spec import ranges, references
 from kubexm.spec.fields import Finding
 from kubexm.spec.model import HostSpec
 from kubexm.spec.ranges import MAX_HOSTS, BadRange, Pattern
 from kubexm.spec.references import BadReference, Reference
-from kubexm.spec.source import DataPath
+from kubexm.spec.source import DataPath, texts
 
 Written = Mapping[str, Any]
 IN_LABELS = ("name", "address")
@@ -35,6 +36,14 @@ def findings(body: Written) -> Iterator[Finding]:
         yield from (finding.under(*path) for finding in _variables(owner))
         yield from (finding.under(*path) for finding in _labels(owner))
         yield from (finding.under(*path) for finding in _ssh(owner))
+
+
+def connection_secrets(body: Written) -> Iterator[tuple[str, DataPath]]:
+    """The references to secrets that connections need, and where they are written."""
+    for path, owner in _owners(body, [*_entries(body)]):
+        for inner, text in texts(owner.get("ssh"), ("spec", *path, "ssh")):
+            if is_reference(text):
+                yield text, inner
 
 
 def shared_addresses(specs: Sequence[HostSpec]) -> Iterator[Finding]:

@@ -30,7 +30,7 @@ from kubexm.sim.settings import WorldSettings
 from kubexm.spec import complaints, exposure, inventory, linking, problems, references
 from kubexm.spec.fields import Finding
 from kubexm.spec.files import ExternalFiles
-from kubexm.spec.hosts import shared_addresses
+from kubexm.spec.hosts import connection_secrets, shared_addresses
 from kubexm.spec.inventory import InventoryHost
 from kubexm.spec.linking import Sibling
 from kubexm.spec.model import (
@@ -75,7 +75,8 @@ class PlannedPipeline:
     notices: tuple[Problem, ...] = ()
     """What is worth knowing when one looks at the plan."""
     places: Mapping[str, str] = field(default_factory=dict)
-    """Where the nodes that ask for secrets or for a person are written."""
+    """Where the nodes that ask for secrets or for a person are written, and the secrets that
+    connections need."""
 
 
 def plan(pipeline: Pipeline, overrides: Sequence[Override] = ()) -> PlannedPipeline:
@@ -166,11 +167,14 @@ class _Planner:
 
     def _places(self, graph: ExecutionGraph) -> dict[str, str]:
         undone = (node for item in graph.compensations for node in item.nodes)
-        return {
-            node.id: str(self._document.at(self._origin[id(node.step)]))
+        paths = {
+            node.id: self._origin[id(node.step)]
             for node in (*graph, *undone)
             if node.step.kind == "pause" or node.step.kind in SECRETS
         }
+        for uri, path in connection_secrets(self._document.data["spec"]):
+            paths.setdefault(uri, path)
+        return {name: str(self._document.at(path)) for name, path in paths.items()}
 
     def _unknown_overrides(self) -> Iterator[Problem]:
         if self._all_gaps():

@@ -19,7 +19,7 @@ from kubexm.spec.connection import SshSettings
 from kubexm.spec.fields import Finding, written_path
 from kubexm.spec.inventory import InventoryHost
 from kubexm.spec.references import BadReference, Reference
-from kubexm.spec.source import DataPath
+from kubexm.spec.source import DataPath, texts
 from kubexm.step.parameters import SECRETS
 
 Scope = Mapping[str, Any]
@@ -92,20 +92,11 @@ def _resolves(kind: str, name: str) -> bool:
 
 
 def _held(value: Any, path: DataPath) -> Iterator[tuple[DataPath, str]]:
-    for place, text in _texts(value, path):
+    for place, text in texts(value, path):
         if found := _NO_ADDRESS.search(text):
             yield place, found[0]
         elif is_reference(text) and _is_private(place):
             yield place, text
-
-
-def _texts(value: Any, path: DataPath) -> Iterator[tuple[DataPath, str]]:
-    if isinstance(value, str):
-        yield path, value
-    elif isinstance(value, Mapping | list | tuple):
-        parts = value.items() if isinstance(value, Mapping) else enumerate(value)
-        for inner, part in parts:
-            yield from _texts(part, (*path, inner))
 
 
 def _is_private(path: DataPath) -> bool:
@@ -140,7 +131,7 @@ def uses(
 
 
 def _asked(node: ExecutionNode, fields: Mapping[str, Any], scope: Scope) -> Iterator[SecretUse]:
-    for path, text in _texts(fields, ()):
+    for path, text in texts(fields, ()):
         try:
             uri = references.resolved(text, lambda found: references.in_scope(found, scope))
         except BadReference:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -160,6 +160,16 @@ def from_data(data: Any) -> Document:
                 _NO_FILE, f"a {type(value).__name__} that no file can hold", 1, 1, "leave it out"
             )
     return Document(_NO_FILE, data, Spot(1, 1))
+
+
+def texts(value: Any, path: DataPath) -> Iterator[tuple[DataPath, str]]:
+    """Every text in some data, with its place."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, Mapping | list | tuple):
+        parts = value.items() if isinstance(value, Mapping) else enumerate(value)
+        for inner, part in parts:
+            yield from texts(part, (*path, inner))
 
 
 def _is_plain(value: Any) -> bool:
