@@ -230,7 +230,7 @@ class _Mended:
         return {
             **_without(written, wrong),
             "name": self._name(written, path),
-            "labels": self._labels(_mapping(written.get("labels"))),
+            "labels": self._labels(_mapping(written.get("labels")), (*path, "labels")),
             "vars": self._vars(written.get("vars", {}), (*path, "vars")),
         }
 
@@ -243,14 +243,17 @@ class _Mended:
                 self._hosts = True
             if name in self._at(path) and (wrong - _OF_GROUPS or not isinstance(entry, Mapping)):
                 continue
-            labels = self._labels(_mapping(written.get("labels")))
+            labels = self._labels(_mapping(written.get("labels")), (*inner, "labels"))
             variables = self._vars(written.get("vars", {}), (*inner, "vars"))
             yield name, {**_without(written, wrong), "labels": labels, "vars": variables}
 
-    @staticmethod
-    def _labels(labels: Written) -> dict[str, str]:
+    def _labels(self, labels: Written, path: DataPath) -> dict[str, str]:
         # What a label names may be what is wrong with it; that it is there counts.
-        return {key: str(references.escaped(str(label))) for key, label in labels.items()}
+        wrong = self._at(path)
+        return {
+            key: str(references.escaped(str(label)) if key in wrong else label)
+            for key, label in labels.items()
+        }
 
     def _vars(self, variables: Any, path: DataPath) -> Any:
         wrong = self._at(path)
