@@ -1,0 +1,132 @@
+"""The lab's command line: `python -m lab COMMAND`, in the repository's root."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lab import building, demolition, network, report, requirements, roster
+from lab import site as sites
+from lab.errors import LabError
+from lab.requirements import Missing
+from lab.roster import Host
+
+if TYPE_CHECKING:
+    _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+_SPECIAL = "gate (passwords only), bastion, hidden (behind the bastion)"
+_FAILED = 1
+_CANT_RUN_HERE = 2
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run a command; its exit code."""
+    options = _parser().parse_args(words)
+    try:
+        requirements.check(requirements.this_machine())
+        code = options.command(options)
+    except Missing as missing:
+        print(missing, file=sys.stderr)
+        return _CANT_RUN_HERE
+    except LabError as error:
+        print(f"lab: {error}", file=sys.stderr)
+        return _FAILED
+    assert isinstance(code, int)
+    return code
+
+
+def _up(options: argparse.Namespace) -> int:
+    begun = time.monotonic()
+    site = building.up(options.path, _wanted(options), lambda line: print(line, flush=True))
+    print(f"the lab is up after {time.monotonic() - begun:.1f} s, in {site.path}")
+    return 0
+
+
+def _wanted(options: argparse.Namespace) -> tuple[Host, ...]:
+    if options.standard:
+        return roster.standard()
+    return roster.roster(options.hosts, options.trixie, options.special)
+
+
+def _down(options: argparse.Namespace) -> int:
+    was_there = demolition.down(options.path)
+    print("the lab is gone" if was_there else f"there is no lab in {options.path}")
+    return 0
+
+
+def _status(options: argparse.Namespace) -> int:
+    site = sites.require(options.path)
+    text = json.dumps(report.description(site), indent=2) if options.json else report.table(site)
+    print(text)
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    site = sites.require(options.path)
+    words = options.words[1:] if options.words[:1] == ["--"] else options.words
+    if not words:
+        raise LabError("say what to run: `python -m lab run -- COMMAND ...`")
+    _become(*network.inside(site.netns), *words)
+    return 0
+
+
+def _shell(options: argparse.Namespace) -> int:
+    site = sites.require(options.path)
+    inside = network.inside(site.netns)
+    if options.host:
+        host = site.host(options.host)
+        user = "admin" if host.entry is roster.Entry.PASSWORD else "root"
+        _become(*inside, "ssh", "-F", str(site.ssh_config), f"{user}@{host.name}")
+    _become(*inside, os.environ.get("SHELL", "/bin/sh"))
+    return 0
+
+
+def _become(*words: str) -> None:
+    sys.stdout.flush()
+    os.execvp(words[0], words)  # noqa: S606 - an argument list, and no shell
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m lab", description=__doc__)
+    parser.add_argument(
+        "--path",
+        type=Path,
+        default=sites.default_path(),
+        help="the directory of the lab (KUBEXM_LAB, else .lab)",
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_up(commands)
+    _command(commands, "down", _down, "take the lab down; nothing of it stays")
+    status = _command(commands, "status", _status, "how the hosts are")
+    status.add_argument("--json", action="store_true", help="all that a test needs to know")
+    run = _command(commands, "run", _run, "run a command of this machine in the lab's network")
+    run.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND ...")
+    shell = _command(commands, "shell", _shell, "a shell in the lab's network, or on a host")
+    shell.add_argument("host", nargs="?", help="log in there")
+    return parser
+
+
+def _add_up(commands: _Commands) -> None:
+    up = _command(commands, "up", _up, "make what is missing of a lab, and start it")
+    up.add_argument("--hosts", type=int, default=0, metavar="N", help="node1 to nodeN, Debian 12")
+    up.add_argument("--trixie", type=int, default=0, metavar="N", help="hosts with Debian 13")
+    up.add_argument("--special", nargs="+", default=(), metavar="NAME", help=_SPECIAL)
+    up.add_argument("--standard", action="store_true", help="the hosts that the tests stand on")
+
+
+def _command(
+    commands: _Commands, name: str, act: Callable[[argparse.Namespace], int], text: str
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=text, description=text)
+    parser.set_defaults(command=act)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,111 @@
+"""Switching hosts on and off, and seeing whether they answer."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+
+from lab import cgroups, mounts, network, processes, waiting
+from lab.commands import run
+from lab.errors import LabError
+from lab.processes import Process
+from lab.roster import Host
+from lab.site import Home, Site
+
+_SSH = 22
+_REBOOT = signal.SIGRTMIN + 5
+"""What systemd takes for `systemctl reboot`."""
+_REPOSITORY = Path(__file__).parents[1]
+
+
+def start(site: Site, host: Host) -> None:
+    """Switch a host on; return at once."""
+    if not is_on(site, host):
+        words = ("-m", "lab.keeper", site.path, host.name)
+        run("env", "-C", _REPOSITORY, sys.executable, *words)
+
+
+def stop(site: Site, host: Host) -> None:
+    """Have a host shut down; return when it is off."""
+    keeper = keeper_of(site.home(host.name))
+    if keeper is None or not keeper.send(signal.SIGTERM):
+        # Nobody is left to ask it.
+        cgroups.kill(_group(site, host))
+    _wait_until_off(site, host, 90)
+
+
+def kill(site: Site, host: Host) -> None:
+    """Cut a host's power; return when it is off."""
+    cgroups.kill(_group(site, host))
+    _wait_until_off(site, host, 30)
+
+
+def reboot(site: Site, host: Host) -> None:
+    """Have a host reboot; return when it answers again."""
+    init = init_of(site, host)
+    if init is None:
+        raise LabError(f"`{host.name}` does not run")
+    init.send(_REBOOT)
+    waiting.until(lambda: not init.runs, f"`{host.name}` to go down", 90)
+    await_banner(site, host, 60)
+
+
+def is_on(site: Site, host: Host) -> bool:
+    keeper = keeper_of(site.home(host.name))
+    return (keeper is not None and keeper.runs) or cgroups.is_populated(_group(site, host))
+
+
+def keeper_of(home: Home) -> Process | None:
+    """The process that was started last to keep a host; it may be over."""
+    if not home.keeper.exists():
+        return None
+    return Process(*json.loads(home.keeper.read_text()))
+
+
+def init_of(site: Site, host: Host) -> Process | None:
+    """A host's first process, as seen from outside; None if it does not run."""
+    pids = cgroups.pids(_group(site, host))
+    # In its own pid namespace it has number 1, and nspawn outside is in none of its own.
+    return next((found for pid in pids if _is_init(pid) and (found := processes.look(pid))), None)
+
+
+def await_network(site: Site, host: Host) -> None:
+    """Wait until a host that was switched on has a network namespace."""
+    netns = site.home(host.name).netns
+    waiting.until(lambda: mounts.is_mounted(netns), f"the network of `{host.name}`", 30)
+
+
+def await_banner(site: Site, host: Host, seconds: float) -> float:
+    """Wait until a host's sshd answers; how long that took."""
+    begun = time.monotonic()
+    with network.entered(network.vantage(site, host)):
+        waiting.until(lambda: _greets(host.address), f"sshd of `{host.name}`", seconds, step=0.05)
+    return time.monotonic() - begun
+
+
+def _greets(address: str) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection((address, _SSH), 1) as line:
+        return line.recv(4) == b"SSH-"
+    return False
+
+
+def _is_init(pid: int) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+    numbers = next(line for line in status.splitlines() if line.startswith("NSpid:")).split()[1:]
+    return len(numbers) > 1 and numbers[-1] == "1"
+
+
+def _wait_until_off(site: Site, host: Host, seconds: float) -> None:
+    waiting.until(lambda: not is_on(site, host), f"`{host.name}` to go off", seconds)
+
+
+def _group(site: Site, host: Host) -> Path:
+    return site.groups.below(host.name).unified

@@ -1,0 +1,89 @@
+"""What the lab needs of the machine; all that is missing is told at once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.errors import LabError
+
+PACKAGES = {
+    "debootstrap": "debootstrap",
+    "systemd-nspawn": "systemd-container",
+    "ip": "iproute2",
+    "iptables": "iptables",
+    "ssh": "openssh-client",
+    "ssh-keygen": "openssh-client",
+    "nsenter": "util-linux",
+    "unshare": "util-linux",
+    "mount": "mount",
+    "mkfs.ext4": "e2fsprogs",
+}
+"""The programs, and the Debian package that each is in."""
+
+
+class Missing(LabError):
+    """The machine lacks something."""
+
+    def __init__(self, lacks: list[str], hints: list[str]) -> None:
+        lines = [f"  {lack}" for lack in lacks] + [f"hint: {hint}" for hint in hints]
+        super().__init__("\n".join(["the lab can't run here:", *lines]))
+        self.lacks = lacks
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What matters of a machine."""
+
+    uid: int
+    programs: frozenset[str]
+    filesystems: frozenset[str]
+    files: frozenset[str]
+
+
+KERNEL_FILES = {
+    "/proc/self/ns/net": "network namespaces",
+    "/proc/self/ns/cgroup": "cgroup namespaces",
+    "/dev/loop-control": "loop devices",
+}
+
+
+def check(machine: Machine) -> None:
+    """`Missing` unless the lab can run on this machine."""
+    without = [name for name in PACKAGES if name not in machine.programs]
+    lacks = [
+        *(["root: only root makes namespaces and mounts"] if machine.uid != 0 else []),
+        *(f"the program `{name}`" for name in without),
+        *(f"the file system `{name}` in the kernel" for name in _filesystems(machine)),
+        *(f"{what} (`{path}`)" for path, what in KERNEL_FILES.items() if path not in machine.files),
+    ]
+    if lacks:
+        raise Missing(lacks, list(_hints(machine, without)))
+
+
+def this_machine(
+    which: Callable[[str], str | None] = shutil.which, filesystems: Path = Path("/proc/filesystems")
+) -> Machine:
+    """The machine this runs on."""
+    # Users' search paths leave out the places of root's programs.
+    known = frozenset(name for name in PACKAGES if which(name))
+    kinds = filesystems.read_text().split() if filesystems.exists() else []
+    files = frozenset(path for path in KERNEL_FILES if Path(path).exists())
+    return Machine(os.geteuid(), known, frozenset(kinds), files)
+
+
+def _filesystems(machine: Machine) -> Iterable[str]:
+    return [name for name in ("overlay", "ext4", "cgroup2") if name not in machine.filesystems]
+
+
+def _hints(machine: Machine, without: list[str]) -> Iterable[str]:
+    if machine.uid != 0:
+        yield "run it as root, for example with `sudo`"
+    if without:
+        packages = sorted({PACKAGES[name] for name in without})
+        yield f"on Debian: `apt-get install {' '.join(packages)}`"
+    for name in _filesystems(machine):
+        yield f"if it is a module: `modprobe {name}`"
