@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lab import building, demolition, network, report, requirements, roster
+from lab import building, demolition, faults, network, report, requirements, roster
 from lab import site as sites
 from lab.errors import LabError
 from lab.requirements import Missing
@@ -21,6 +21,15 @@ if TYPE_CHECKING:
     _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _SPECIAL = "gate (passwords only), bastion, hidden (behind the bastion)"
+_SWITCHES = (
+    *(faults.stop, faults.start, faults.kill, faults.reboot, faults.freeze, faults.thaw),
+    *(faults.cut, faults.mend, faults.fill, faults.unfill, faults.heal),
+)
+_MEASURES: tuple[tuple[Callable[..., None], str, type], ...] = (
+    (faults.loss, "PERCENT", float),
+    (faults.delay, "MILLISECONDS", int),
+    (faults.skew, "SECONDS", int),
+)
 _FAILED = 1
 _CANT_RUN_HERE = 2
 
@@ -87,6 +96,14 @@ def _shell(options: argparse.Namespace) -> int:
     return 0
 
 
+def _fault(options: argparse.Namespace) -> int:
+    site = sites.require(options.path)
+    with sites.locked(options.path):
+        options.fault(site, options.host, *options.values)
+    print(f"{options.host}: {report.state(site, site.host(options.host))}")
+    return 0
+
+
 def _become(*words: str) -> None:
     sys.stdout.flush()
     os.execvp(words[0], words)  # noqa: S606 - an argument list, and no shell
@@ -109,7 +126,20 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND ...")
     shell = _command(commands, "shell", _shell, "a shell in the lab's network, or on a host")
     shell.add_argument("host", nargs="?", help="log in there")
+    _add_faults(_command(commands, "fault", _fault, "make something go wrong, or right again"))
     return parser
+
+
+def _add_faults(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("host")
+    kinds = parser.add_subparsers(required=True, metavar="FAULT")
+    for act in _SWITCHES:
+        kind = kinds.add_parser(act.__name__)
+        kind.set_defaults(fault=act, values=())
+    for measured, unit, of in _MEASURES:
+        kind = kinds.add_parser(measured.__name__)
+        kind.set_defaults(fault=measured)
+        kind.add_argument("values", nargs=1, type=of, metavar=unit)
 
 
 def _add_up(commands: _Commands) -> None:

@@ -6,7 +6,6 @@ its host reboots, and somebody has to be there for what comes next.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -14,8 +13,7 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from lab import cgroups, faultfile, furnishing, network, processes
-from lab import site as sites
+from lab import cgroups, daemon, faultfile, furnishing, losing, network
 from lab.roster import Host
 from lab.site import Site
 
@@ -50,6 +48,7 @@ class Keeper:
     def _boot(self) -> int:
         faults = faultfile.read(self._site.home(self._host.name))
         network.plug(self._site, self._host, cut=faults.cut)
+        losing.begin(self._site, self._host, faults.loss)
         groups = self._site.groups.below(self._host.name)
         self._nspawn = subprocess.Popen(
             command(self._site, self._host),
@@ -86,39 +85,10 @@ def command(site: Site, host: Host) -> tuple[str, ...]:
 
 
 def main(place: str, name: str) -> None:
-    site = sites.require(Path(place))
-    # From here on it is the lab's, and goes when the lab goes.
-    cgroups.enter(site.groups.unified)
-    network.enter(site.netns)
-    _detach(site.home(name).console)
+    site = daemon.join(Path(place))
+    home = site.home(name)
+    daemon.detach(home.keeper, home.console)
     Keeper(site, site.host(name)).keep()
-
-
-def _detach(console: Path) -> None:
-    """Let the caller go on as soon as it can know who keeps the host."""
-    reader, writer = os.pipe()
-    if os.fork():
-        os.close(writer)
-        os._exit(0 if os.read(reader, 1) else 1)
-    os.setsid()
-    _record(console.with_name("keeper.json"))
-    _redirect(console)
-    os.write(writer, b".")
-    os.close(writer)
-    os.close(reader)
-
-
-def _record(path: Path) -> None:
-    me = processes.look(os.getpid())
-    assert me is not None
-    sites.write(path, json.dumps([me.pid, me.started]))
-
-
-def _redirect(console: Path) -> None:
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    output = os.open(console, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    for source, target in ((nothing, 0), (output, 1), (output, 2)):
-        os.dup2(source, target)
 
 
 if __name__ == "__main__":

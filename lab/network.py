@@ -18,6 +18,8 @@ from lab.roster import Host
 from lab.site import Site
 
 _CLONE_NEWNET = 0x40000000
+PROXY = f"{roster.LAN}.2"
+"""Where connections come from that the lab's own proxies make."""
 _LAN = "lan"
 _CELLAR = "cellar"
 
@@ -35,6 +37,7 @@ def make(site: Site) -> None:
         "link set lo up",
         f"link add {_LAN} type bridge",
         f"addr add {roster.CONTROL}/{roster.PREFIX} dev {_LAN}",
+        f"addr add {PROXY}/{roster.PREFIX} dev {_LAN}",
         f"link set {_LAN} up",
         f"link add {_CELLAR} type bridge",
         f"link set {_CELLAR} up",
@@ -110,11 +113,17 @@ def _outer_lines(host: Host, netns: Path, state: str) -> Iterator[str]:
 def _inner_lines(host: Host) -> Iterator[str]:
     yield "link set lo up"
     for number, address in enumerate(filter(None, (host.address, host.inner_address))):
+        yield f"link set eth{number} address {_hardware_address(address)}"
         yield f"addr add {address}/{roster.PREFIX} dev eth{number}"
         yield f"link set eth{number} up"
     if not host.behind:
         # It leads nowhere, since nothing is forwarded there. Kubernetes asks for one.
         yield f"route add default via {roster.CONTROL}"
+
+
+def _hardware_address(address: str) -> str:
+    """The same at every start: others remember it, and would talk to nobody for half a minute."""
+    return "02:00:" + ":".join(f"{int(number):02x}" for number in address.split("."))
 
 
 def _links(host: Host) -> tuple[str, ...]:

@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import signal
 import socket
-import sys
 import time
 from pathlib import Path
 
-from lab import cgroups, mounts, network, processes, waiting
-from lab.commands import run
+from lab import cgroups, daemon, faultfile, mounts, network, processes, waiting
 from lab.errors import LabError
 from lab.processes import Process
 from lab.roster import Host
-from lab.site import Home, Site
+from lab.site import Site
 
 _SSH = 22
 _REBOOT = signal.SIGRTMIN + 5
 """What systemd takes for `systemctl reboot`."""
-_REPOSITORY = Path(__file__).parents[1]
 
 
 def start(site: Site, host: Host) -> None:
     """Switch a host on; return at once."""
     if not is_on(site, host):
-        words = ("-m", "lab.keeper", site.path, host.name)
-        run("env", "-C", _REPOSITORY, sys.executable, *words)
+        daemon.launch("lab.keeper", site.path, host.name)
 
 
 def stop(site: Site, host: Host) -> None:
     """Have a host shut down; return when it is off."""
-    keeper = keeper_of(site.home(host.name))
+    keeper = daemon.recorded(site.home(host.name).keeper)
     if keeper is None or not keeper.send(signal.SIGTERM):
         # Nobody is left to ask it.
         cgroups.kill(_group(site, host))
@@ -52,19 +47,13 @@ def reboot(site: Site, host: Host) -> None:
         raise LabError(f"`{host.name}` does not run")
     init.send(_REBOOT)
     waiting.until(lambda: not init.runs, f"`{host.name}` to go down", 90)
-    await_banner(site, host, 60)
+    waiting.until(lambda: init_of(site, host) is not None, f"`{host.name}` to come back", 30)
+    await_start(site, host)
 
 
 def is_on(site: Site, host: Host) -> bool:
-    keeper = keeper_of(site.home(host.name))
+    keeper = daemon.recorded(site.home(host.name).keeper)
     return (keeper is not None and keeper.runs) or cgroups.is_populated(_group(site, host))
-
-
-def keeper_of(home: Home) -> Process | None:
-    """The process that was started last to keep a host; it may be over."""
-    if not home.keeper.exists():
-        return None
-    return Process(*json.loads(home.keeper.read_text()))
 
 
 def init_of(site: Site, host: Host) -> Process | None:
@@ -72,6 +61,14 @@ def init_of(site: Site, host: Host) -> Process | None:
     pids = cgroups.pids(_group(site, host))
     # In its own pid namespace it has number 1, and nspawn outside is in none of its own.
     return next((found for pid in pids if _is_init(pid) and (found := processes.look(pid))), None)
+
+
+def await_start(site: Site, host: Host) -> None:
+    """Wait until a host that was switched on answers, if its network lets it."""
+    await_network(site, host)
+    faults = faultfile.read(site.home(host.name))
+    if not faults.cut and faults.loss < 100:
+        await_banner(site, host, 60)
 
 
 def await_network(site: Site, host: Host) -> None:

@@ -10,6 +10,7 @@ import dataclasses
 import fcntl
 import json
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,8 @@ from lab import cgroups, processes
 from lab.cgroups import Groups
 from lab.errors import LabError
 from lab.roster import Entry, Host, Suite
+
+_SPEAKABLE = re.compile(r"[\w./+@-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +168,8 @@ def found_new(path: Path) -> Site:
     """Begin a lab in a directory that has none; the first thing that is written of it."""
     if path.exists() and any(one.name != "lock" for one in path.iterdir()):
         raise LabError(f"`{path}` is neither empty nor a lab")
+    if not _SPEAKABLE.fullmatch(str(path)):
+        raise LabError(f"`{path}` has characters that mount options can't: take another directory")
     path.mkdir(parents=True, exist_ok=True)
     name = secrets.token_hex(3)
     above = cgroups.own(_of_self("cgroup"), _of_self("mountinfo"))
