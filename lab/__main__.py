@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lab import building, demolition, faults, network, report, requirements, roster
+from lab import building, demolition, faults, images, network, report, requirements, roster
 from lab import site as sites
 from lab.errors import LabError
 from lab.requirements import Missing
@@ -54,6 +54,12 @@ def _up(options: argparse.Namespace) -> int:
     begun = time.monotonic()
     site = building.up(options.path, _wanted(options), lambda line: print(line, flush=True))
     print(f"the lab is up after {time.monotonic() - begun:.1f} s, in {site.path}")
+    return 0
+
+
+def _images(_options: argparse.Namespace) -> int:
+    for suite in roster.Suite:
+        print(f"{suite}: {images.ready(suite)}")
     return 0
 
 
@@ -119,6 +125,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_up(commands)
+    _command(commands, "images", _images, "build the images that are missing, and nothing else")
     _command(commands, "down", _down, "take the lab down; nothing of it stays")
     status = _command(commands, "status", _status, "how the hosts are")
     status.add_argument("--json", action="store_true", help="all that a test needs to know")

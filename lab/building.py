@@ -32,13 +32,13 @@ def up(path: Path, wanted: Sequence[Host], told: Callable[[str], None]) -> Site:
 
 
 def _make(site: Site, wanted: Sequence[Host], told: Callable[[str], None]) -> None:
-    suites = sorted({host.suite for host in wanted})
-    roots = {suite: images.ready(site, suite) for suite in suites}
+    for host in wanted:
+        if not site.home(host.name).record.exists():
+            site.add(host)
+    suites = sorted({host.suite for host in site.hosts()})
+    roots = {suite: images.ready(suite) for suite in suites}
     credentials.make(site)
     network.make(site)
-    missing = [host for host in wanted if not site.home(host.name).record.exists()]
-    for host in missing:
-        site.add(host)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         list(pool.map(lambda host: _install(site, host, roots), site.hosts()))
         _acquaint(site)
@@ -59,13 +59,9 @@ def _install(site: Site, host: Host, roots: dict[Suite, Path]) -> None:
     mounts.disk(home.image, home.disk)
     for name in furnishing.DATA:
         (home.disk / "data" / name).mkdir(parents=True)
-    mounts.overlay(_root(site, host, roots), home.disk, home.root)
+    mounts.overlay(roots[host.suite], home.disk, home.root)
     furnishing.furnish(site, host)
     (home.path / "furnished").touch()
-
-
-def _root(site: Site, host: Host, roots: dict[Suite, Path]) -> Path:
-    return roots.get(host.suite) or images.ready(site, host.suite)
 
 
 def _make_disk(image: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lab import site as sites
 from lab.commands import run
-from lab.roster import Host
+from lab.roster import Entry, Host
 from lab.site import Site
 
 USERS = ("root", "admin", "ops")
@@ -31,6 +31,11 @@ def make(site: Site) -> None:
     _key(site.keys / LOCKED, password(site, _PASSPHRASE))
     if not certificate(site).exists():
         _sign(site)
+
+
+def users(host: Host) -> tuple[str, ...]:
+    """Who may log in at a host."""
+    return USERS if host.entry is Entry.KEY else ("admin", "ops")
 
 
 def password(site: Site, name: str) -> str:

@@ -39,7 +39,7 @@ def _demolish(site: Site) -> None:
         mounts.unmount(at)
     if site.boot == processes.boot():
         cgroups.remove(site.groups)
-    images.discard_half(site)
+    images.discard_halves()
 
 
 def _names(site: Site) -> list[str]:

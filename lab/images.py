@@ -6,6 +6,7 @@ the same, one builds and the other waits.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -17,7 +18,6 @@ from pathlib import Path
 from lab import mirror
 from lab.commands import run
 from lab.roster import Suite
-from lab.site import Site
 
 _PACKAGES = (
     *("systemd", "systemd-sysv", "dbus", "libpam-systemd", "openssh-server", "sudo"),
@@ -29,21 +29,24 @@ _USERS = ("admin", "ops")
 _RECIPE = 1
 
 
-def ready(site: Site, suite: Suite) -> Path:
+def ready(suite: Suite) -> Path:
     """The root of a suite, built if it is not there."""
     image = _place(suite)
     with _building(image):
         if not image.exists():
             print(f"building the image of {suite}: a minute or two, once ...", flush=True)
-            _build(site, suite, image)
+            _build(suite, image)
     return image
 
 
-def discard_half(site: Site) -> None:
-    """Remove what a lab that was killed has left of an image."""
-    lines = site.half_images.read_text().splitlines() if site.half_images.exists() else []
-    for half in lines:
-        shutil.rmtree(half, ignore_errors=True)
+def discard_halves() -> None:
+    """Remove what is left of images whose builder was killed."""
+    for suite in Suite:
+        half = _half(_place(suite))
+        if half.exists():
+            # Who holds the lock is another lab, and builds.
+            with contextlib.suppress(BlockingIOError), _building(_place(suite), fcntl.LOCK_NB):
+                shutil.rmtree(half, ignore_errors=True)
 
 
 def _place(suite: Suite) -> Path:
@@ -54,20 +57,25 @@ def _place(suite: Suite) -> Path:
 
 
 @contextmanager
-def _building(image: Path) -> Iterator[None]:
+def _building(image: Path, patience: int = 0) -> Iterator[None]:
     image.parent.mkdir(parents=True, exist_ok=True)
     with Path(f"{image}.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        fcntl.flock(file, fcntl.LOCK_EX | patience)
         yield
 
 
-def _build(site: Site, suite: Suite, image: Path) -> None:
-    half = Path(f"{image}.{site.id}.half")
-    with site.half_images.open("a") as file:
-        file.write(f"{half}\n")
-    # Its mounts are in a namespace that ends with it, however it ends.
+def _half(image: Path) -> Path:
+    return Path(f"{image}.half")
+
+
+def _build(suite: Suite, image: Path) -> None:
+    half = _half(image)
+    # Of a builder that was killed: the lock is ours.
+    shutil.rmtree(half, ignore_errors=True)
+    # It ends with us, however we end, and all that it has started and mounted ends with it.
     run(
-        *("unshare", "--mount", "--propagation", "private", "--"),
+        *("setpriv", "--pdeathsig", "KILL", "--"),
+        *("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child"),
         *("debootstrap", "--variant=minbase", f"--include={','.join(_PACKAGES)}"),
         *(suite, half, mirror.mirror()),
     )

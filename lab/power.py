@@ -86,7 +86,9 @@ def await_banner(site: Site, host: Host, seconds: float) -> float:
 
 
 def _greets(address: str) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection((address, _SSH), 1) as line:
+    # Often and short: a packet that nobody took is sent again only after a second.
+    with contextlib.suppress(OSError), socket.create_connection((address, _SSH), 0.2) as line:
+        line.settimeout(5)
         return line.recv(4) == b"SSH-"
     return False
 

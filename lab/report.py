@@ -62,9 +62,8 @@ def _states(site: Site, host: Host) -> Iterator[str]:
 
 def _host(site: Site, host: Host) -> dict[str, object]:
     init = power.init_of(site, host)
-    users = ("admin", "ops") if host.entry is roster.Entry.PASSWORD else credentials.USERS
     return dataclasses.asdict(host) | {
-        "users": users,
+        "users": credentials.users(host),
         "state": state(site, host),
         "pid": init.pid if init else None,
         "uptime": round(processes.age(init), 1) if init else None,

@@ -19,6 +19,7 @@ PACKAGES = {
     "ssh-keygen": "openssh-client",
     "nsenter": "util-linux",
     "unshare": "util-linux",
+    "setpriv": "util-linux",
     "mount": "mount",
     "mkfs.ext4": "e2fsprogs",
 }

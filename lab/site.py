@@ -106,11 +106,6 @@ class Site:
     def ssh_config(self) -> Path:
         return self.path / "ssh_config"
 
-    @property
-    def half_images(self) -> Path:
-        """A line for each image that this lab has begun to build."""
-        return self.path / "half-images"
-
     def home(self, name: str) -> Home:
         return Home(self.path / "hosts" / name)
 

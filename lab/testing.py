@@ -1,0 +1,134 @@
+"""The lab for tests: a fixture that has it up, and puts right what a test has broken.
+
+A test module takes them by `from lab.testing import lab, lab_network, lab_of_session`, best in a
+`conftest.py`. The lab is one of its own, in `.lab-tests`: it never touches the one you work with.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from lab import credentials, demolition, faults, network, report
+from lab import site as sites
+from lab.roster import Host
+from lab.site import Site
+
+ROOT = Path(__file__).parents[1]
+_PLACE = ROOT / ".lab-tests"
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """A lab that is up, as tests use it."""
+
+    site: Site
+
+    def host(self, name: str) -> Host:
+        return self.site.host(name)
+
+    def address(self, name: str) -> str:
+        return self.site.host(name).address
+
+    def key(self, name: str = credentials.PLAIN) -> Path:
+        """The private key `plain`, `locked` (by `passphrase`) or `signed` (with a certificate)."""
+        return self.site.keys / name
+
+    @property
+    def certificate(self) -> Path:
+        return credentials.certificate(self.site)
+
+    @property
+    def passphrase(self) -> str:
+        return credentials.passphrase_file(self.site).read_text()
+
+    def password(self, user: str) -> str:
+        """Of `ops` for sudo anywhere, of `admin` and `ops` for a login at `gate`."""
+        return credentials.password(self.site, user)
+
+    def root(self, name: str) -> Path:
+        """A host's root directory, to look into from outside."""
+        return self.site.home(name).root
+
+    def run(
+        self, *words: str | Path, stdin: str = "", timeout: float = 15
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command of this machine in the lab's network."""
+        return subprocess.run(
+            [*network.inside(self.site.netns), *(str(word) for word in words)],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    def ssh(
+        self, login: str, *words: str, options: tuple[str, ...] = (), stdin: str = ""
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command on a host by the plain OpenSSH client: `lab.ssh("admin@node1", "id")`."""
+        settings = ("BatchMode=yes", "ConnectTimeout=5", *options)
+        flags = [word for setting in settings for word in ("-o", setting)]
+        return self.run("ssh", "-F", self.site.ssh_config, *flags, login, *words, stdin=stdin)
+
+
+@pytest.fixture(scope="session")
+def lab_of_session() -> Iterator[Lab]:
+    """The standard lab: up before the first test that wants it, gone after the last."""
+    with _alone():
+        command("down", path=_PLACE)
+        command("up", "--standard", path=_PLACE)
+        try:
+            yield Lab(sites.require(_PLACE))
+        finally:
+            demolition.down(_PLACE)
+
+
+@pytest.fixture
+def lab(lab_of_session: Lab) -> Iterator[Lab]:
+    """The standard lab, all hosts running and whole, also for the next test."""
+    yield lab_of_session
+    site = lab_of_session.site
+    for host in site.hosts():
+        if report.state(site, host) != "running":
+            faults.heal(site, host.name)
+
+
+@pytest.fixture
+def lab_network(lab: Lab) -> Iterator[Lab]:
+    """The same, with the test itself in the lab's network, and all it starts."""
+    with network.entered(lab.site.netns):
+        yield lab
+
+
+def command(*words: str, path: Path) -> str:
+    """Run `python -m lab` for the lab in a directory; the test fails unless it succeeds."""
+    done = subprocess.run(
+        [sys.executable, "-m", "lab", "--path", str(path), *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        pytest.fail(done.stderr or done.stdout)
+    return done.stdout
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Another session of tests in the same tree waits until this one has ended."""
+    handle = os.open(Path(__file__).parent, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
