@@ -32,25 +32,32 @@ _MEASURES: tuple[tuple[Callable[..., None], str, type], ...] = (
 )
 _FAILED = 1
 _CANT_RUN_HERE = 2
+_INTERRUPTED = 130
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run a command; its exit code."""
     options = _parser().parse_args(words)
     try:
-        requirements.check(requirements.this_machine())
         code = options.command(options)
     except Missing as missing:
         print(missing, file=sys.stderr)
         return _CANT_RUN_HERE
+    except PermissionError as error:
+        print(f"lab: {error.strerror}: `{error.filename}`; only root can do this", file=sys.stderr)
+        return _FAILED
     except LabError as error:
         print(f"lab: {error}", file=sys.stderr)
         return _FAILED
+    except KeyboardInterrupt:
+        print("lab: interrupted; `down` removes what there is so far", file=sys.stderr)
+        return _INTERRUPTED
     assert isinstance(code, int)
     return code
 
 
 def _up(options: argparse.Namespace) -> int:
+    requirements.check(requirements.this_machine())
     begun = time.monotonic()
     site = building.up(options.path, _wanted(options), lambda line: print(line, flush=True))
     print(f"the lab is up after {time.monotonic() - begun:.1f} s, in {site.path}")
@@ -58,6 +65,7 @@ def _up(options: argparse.Namespace) -> int:
 
 
 def _images(_options: argparse.Namespace) -> int:
+    requirements.check(requirements.this_machine())
     for suite in roster.Suite:
         print(f"{suite}: {images.ready(suite)}")
     return 0

@@ -80,8 +80,5 @@ def _acquaint(site: Site) -> None:
 def _switch_on(site: Site, host: Host) -> str:
     begun = time.monotonic()
     power.start(site, host)
-    bastion = site.host(host.behind) if host.behind else host
-    # A hidden host is seen from its bastion, and that has to have a network first.
-    power.await_network(site, bastion)
-    power.await_banner(site, host, 60)
+    power.await_start(site, host)
     return f"{host.name:12} {host.address:14} {host.suite:9} {time.monotonic() - begun:5.1f} s"

@@ -56,6 +56,12 @@ def own(memberships: str, mounts: str) -> Groups:
     return Groups(unified, tuple(sorted(controllers)))
 
 
+def own_now() -> Groups:
+    """The groups that this process is in."""
+    me = Path("/proc/self")
+    return own((me / "cgroup").read_text(), (me / "mountinfo").read_text())
+
+
 def make(groups: Groups) -> None:
     """Make the groups that are not there yet."""
     groups.unified.mkdir(exist_ok=True)
@@ -72,12 +78,13 @@ def join(groups: Groups) -> None:
 
 @contextmanager
 def member(group: Path) -> Iterator[None]:
-    """This process in a group for a while, and then in the one above."""
+    """This process in a group for a while, and then where it was."""
+    before = own_now().unified
     enter(group)
     try:
         yield
     finally:
-        enter(group.parent)
+        enter(before)
 
 
 def enter(group: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lab import cgroups, images, mounts, processes
 from lab import site as sites
+from lab.errors import LabError
 from lab.site import Site
 
 _PROPAGATE = Path("/run/systemd/nspawn/propagate")
@@ -23,6 +24,7 @@ def down(path: Path) -> bool:
             _remove_lock_only(path)
             return False
         _demolish(site)
+        _require_unmounted(path)
         shutil.rmtree(path)
     return True
 
@@ -40,6 +42,12 @@ def _demolish(site: Site) -> None:
     if site.boot == processes.boot():
         cgroups.remove(site.groups)
     images.discard_halves()
+
+
+def _require_unmounted(path: Path) -> None:
+    """Somebody may have mounted things of his own in there; those must not be emptied."""
+    if foreign := mounts.below(path):
+        raise LabError(f"not made by the lab: unmount `{foreign[0]}`, then take it down again")
 
 
 def _names(site: Site) -> list[str]:

@@ -19,7 +19,7 @@ def stop(site: Site, name: str) -> None:
 
 
 def start(site: Site, name: str) -> None:
-    """Switch a host on; return when its sshd answers, if its network lets it."""
+    """Switch a host on; return when its sshd answers."""
     power.start(site, site.host(name))
     power.await_start(site, site.host(name))
 
@@ -30,12 +30,14 @@ def kill(site: Site, name: str) -> None:
 
 
 def reboot(site: Site, name: str) -> None:
-    """Reboot in order; return when sshd answers again, if the network lets it."""
+    """Reboot in order; return when sshd answers again."""
     power.reboot(site, site.host(name))
 
 
 def freeze(site: Site, name: str) -> None:
     """Let no process of a host run any more; its kernel goes on answering at the network."""
+    if not power.is_on(site, site.host(name)):
+        raise LabError(f"`{name}` is off")
     cgroups.freeze(_group(site, name))
 
 
@@ -100,8 +102,13 @@ def unfill(site: Site, name: str) -> None:
 
 def skew(site: Site, name: str, seconds: int) -> None:
     """Show a wrong time to all that is started over ssh and sudo from now on; 0 ends it."""
-    faultfile.change(_home(site, name), skew=seconds)
-    clock.skew(_home(site, name), seconds)
+    home = _home(site, name)
+    faultfile.change(home, skew=seconds)
+    # On a full disk there is no room for the files that do it.
+    filling.unfill(home)
+    clock.skew(home, seconds)
+    if faultfile.read(home).full:
+        filling.fill(home)
 
 
 def heal(site: Site, name: str) -> None:

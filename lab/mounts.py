@@ -38,12 +38,18 @@ def move(source: Path, target: Path) -> None:
 def unmount(path: Path) -> None:
     """Take away whatever is mounted at a path, as often as it is."""
     while is_mounted(path):
-        run("umount", path)
+        # Whoever still stands in it keeps what he sees, but it is gone from here.
+        run("umount", "--lazy", path)
 
 
-def _points() -> set[str]:
+def below(path: Path) -> list[Path]:
+    """All that is mounted in a directory."""
+    return [Path(point) for point in _points() if Path(point).is_relative_to(path)]
+
+
+def _points() -> list[str]:
     lines = Path("/proc/self/mountinfo").read_text().splitlines()
-    return {_unescaped(line.split()[4]) for line in lines}
+    return [_unescaped(line.split()[4]) for line in lines]
 
 
 def _unescaped(path: str) -> str:

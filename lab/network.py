@@ -98,11 +98,6 @@ def entered(netns: Path) -> Iterator[None]:
         os.close(before)
 
 
-def vantage(site: Site, host: Host) -> Path:
-    """The namespace from which a host is reached: the control side's, or its bastion's."""
-    return site.home(host.behind).netns if host.behind else site.netns
-
-
 def _outer_lines(host: Host, netns: Path, state: str) -> Iterator[str]:
     bridges = [_CELLAR if host.behind else _LAN, _CELLAR]
     for number, link in enumerate(_links(host)):

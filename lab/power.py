@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import signal
 import socket
-import time
 from pathlib import Path
 
 from lab import cgroups, daemon, faultfile, mounts, network, processes, waiting
@@ -44,7 +43,7 @@ def reboot(site: Site, host: Host) -> None:
     """Have a host reboot; return when it answers again."""
     init = init_of(site, host)
     if init is None:
-        raise LabError(f"`{host.name}` does not run")
+        raise LabError(f"`{host.name}` is off")
     init.send(_REBOOT)
     waiting.until(lambda: not init.runs, f"`{host.name}` to go down", 90)
     waiting.until(lambda: init_of(site, host) is not None, f"`{host.name}` to come back", 30)
@@ -64,25 +63,20 @@ def init_of(site: Site, host: Host) -> Process | None:
 
 
 def await_start(site: Site, host: Host) -> None:
-    """Wait until a host that was switched on answers, if its network lets it."""
-    await_network(site, host)
-    faults = faultfile.read(site.home(host.name))
-    if not faults.cut and faults.loss < 100:
-        await_banner(site, host, 60)
-
-
-def await_network(site: Site, host: Host) -> None:
-    """Wait until a host that was switched on has a network namespace."""
+    """Wait until sshd of a host that was switched on answers; a frozen one is not waited for."""
     netns = site.home(host.name).netns
     waiting.until(lambda: mounts.is_mounted(netns), f"the network of `{host.name}`", 30)
+    if not cgroups.is_frozen(_group(site, host)):
+        with network.entered(_vantage(site, host)):
+            waiting.until(lambda: _greets(host.address), f"sshd of `{host.name}`", 60, step=0.05)
 
 
-def await_banner(site: Site, host: Host, seconds: float) -> float:
-    """Wait until a host's sshd answers; how long that took."""
-    begun = time.monotonic()
-    with network.entered(network.vantage(site, host)):
-        waiting.until(lambda: _greets(host.address), f"sshd of `{host.name}`", seconds, step=0.05)
-    return time.monotonic() - begun
+def _vantage(site: Site, host: Host) -> Path:
+    """Where a host is seen from: the control side, or itself if nobody gets through to it."""
+    home = site.home(host.name)
+    faults = faultfile.read(home)
+    hidden = host.behind or faults.cut or faults.loss == 100
+    return home.netns if hidden else site.netns
 
 
 def _greets(address: str) -> bool:

@@ -167,8 +167,7 @@ def found_new(path: Path) -> Site:
         raise LabError(f"`{path}` has characters that mount options can't: take another directory")
     path.mkdir(parents=True, exist_ok=True)
     name = secrets.token_hex(3)
-    above = cgroups.own(_of_self("cgroup"), _of_self("mountinfo"))
-    begun = Site(path, name, processes.boot(), above.below(f"kxm-{name}"))
+    begun = Site(path, name, processes.boot(), cgroups.own_now().below(f"kxm-{name}"))
     write(path / "lab.json", json.dumps(_known(begun)))
     return begun
 
@@ -211,10 +210,6 @@ def _known(site: Site) -> dict[str, object]:
         "unified": str(site.groups.unified),
         "controllers": [str(one) for one in site.groups.controllers],
     }
-
-
-def _of_self(name: str) -> str:
-    return Path(f"/proc/self/{name}").read_text()
 
 
 def _host(known: dict[str, str]) -> Host:

@@ -144,11 +144,11 @@ def test_an_up_that_was_killed_is_gone_on_with(place: Path, moment: str) -> None
 
 def test_an_image_that_was_half_built_goes_with_the_lab(place: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    halves = Path("kubexm-lab")
+    images = cache / "kubexm-lab"
 
     building = start_up(place, XDG_CACHE_HOME=str(cache))
-    kill_when(building, lambda: any((cache / halves).glob("*.half/var/lib/dpkg")))
-    found = list((cache / halves).glob("*.half"))
+    kill_when(building, lambda: any(images.glob("*.half/var/lib/apt/lists/*")))
+    found = list(images.glob("*.half"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(cache))
         left = take_down(place)
@@ -156,12 +156,13 @@ def test_an_image_that_was_half_built_goes_with_the_lab(place: Path, tmp_path: P
     assert len(found) == 1
     assert left == []
     assert traces(cache, "") == []
-    assert list((cache / halves).glob("*.half")) == []
+    assert list(images.glob("*.half")) == []
 
 
 def test_a_second_up_adds_what_is_missing_and_leaves_the_rest(place: Path) -> None:
     command("up", "--hosts", "1", path=place)
-    (place / "hosts/node1/root/etc/hosts").open("a").write("192.0.2.1 mine\n")
+    with (place / "hosts/node1/root/etc/hosts").open("a") as names_of_users:
+        names_of_users.write("192.0.2.1 mine\n")
     first = json.loads(command("status", "--json", path=place))["hosts"][0]
 
     command("up", "--hosts", "2", path=place)
@@ -216,3 +217,27 @@ def test_the_command_runs_things_in_the_network_and_shows_faults(place: Path) ->
     assert "10.99.0.1/24" in said
     assert command("fault", "node1", "loss", "12.5", path=place) == "node1: running, loses 12.5 %\n"
     assert "running, loses 12.5 %" in command("status", path=place)
+
+
+def test_what_somebody_mounted_into_a_lab_is_not_emptied(place: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "thesis.txt").touch()
+    command("up", "--hosts", "1", path=place)
+    guest = place / "guest"
+    guest.mkdir()
+    subprocess.run(["mount", "--bind", mine, guest], check=True)
+    try:
+        refused = subprocess.run(
+            [sys.executable, "-m", "lab", "--path", str(place), "down"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    finally:
+        subprocess.run(["umount", guest], check=True)
+
+    assert f"unmount `{guest}`" in refused.stderr
+    assert (mine / "thesis.txt").exists()
+    assert take_down(place) == []

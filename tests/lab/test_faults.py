@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from lab import faults, report
+from lab import faults, report, waiting
 from lab.errors import LabError
 from lab.testing import Lab
 
@@ -66,16 +66,12 @@ def test_a_host_comes_back_when_it_reboots_itself(lab: Lab) -> None:
 
     lab.ssh("root@node2", "systemctl reboot")
 
-    until_true(lambda: lab.ssh("root@node2", BOOT, options=QUICK).stdout not in ("", before))
+    def is_another() -> bool:
+        return lab.ssh("root@node2", BOOT, options=QUICK).stdout not in ("", before)
+
+    waiting.until(is_another, "another boot id", 60, step=0.2)
     # What only the kernel held is gone, as after a real one.
     assert lab.ssh("root@node2", "sysctl -n net.ipv4.ip_forward").stdout == "0\n"
-
-
-def until_true(true: object) -> None:
-    from lab import waiting
-
-    assert callable(true)
-    waiting.until(true, "what the test expects", 60, step=0.2)
 
 
 def test_a_frozen_host_takes_connections_and_says_nothing(lab: Lab) -> None:
@@ -110,18 +106,18 @@ def test_a_cut_reaches_other_hosts_too(lab: Lab) -> None:
 def test_all_packets_can_be_lost_while_the_link_is_up(lab: Lab) -> None:
     faults.loss(lab.site, "node1", 100)
     lost = answers(lab, "node1")
-    carrier = (lab.root("node1"), lab.run("cat", "/sys/class/net/lo/carrier"))
+    link = lab.run("ip", "-brief", "link", "show", "node1").stdout
     faults.loss(lab.site, "node1", 0)
 
-    assert carrier[0].exists()
     assert not lost
+    assert "LOWER_UP" in link
     assert answers(lab, "node1")
 
 
 def test_some_packets_are_lost_by_chance(lab: Lab) -> None:
-    faults.loss(lab.site, "node1", 30)
+    faults.loss(lab.site, "node1", 10)
 
-    done = lab.ssh("root@node1", "head -c 3000000 /dev/zero", options=("ConnectTimeout=12",))
+    done = lab.ssh("root@node1", "head -c 1000000 /dev/zero", options=("ConnectTimeout=12",))
     dropped = lab.run(
         *("nsenter", f"--net={lab.site.home('node1').netns}"),
         *("iptables", "--table", "raw", "--list", "OUTPUT", "--verbose", "--numeric"),
@@ -129,8 +125,8 @@ def test_some_packets_are_lost_by_chance(lab: Lab) -> None:
 
     rule = next(line.split() for line in dropped.splitlines() if "DROP" in line)
     assert int(rule[0]) > 0
-    assert len(done.stdout) == 3000000
-    assert state(lab, "node1") == "running, loses 30 %"
+    assert len(done.stdout) == 1000000
+    assert state(lab, "node1") == "running, loses 10 %"
 
 
 def test_a_late_host_takes_its_time_and_needs_no_other_address(lab: Lab) -> None:

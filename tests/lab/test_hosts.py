@@ -1,6 +1,7 @@
 """The hosts of the lab are real: they boot, let the right users in, and reach nothing else."""
 
 import re
+import socket
 from pathlib import Path
 
 import pytest
@@ -47,53 +48,45 @@ def test_ops_needs_the_password_for_sudo(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("name", ["node1", "trixie1"])
-def test_a_key_without_its_certificate_is_refused(lab: Lab, name: str) -> None:
-    key = f"IdentityFile={lab.key('signed')}"
-    bare = ("IdentityFile=none", key, "CertificateFile=none")
+def test_the_signed_key_needs_its_certificate(lab: Lab, name: str, tmp_path: Path) -> None:
+    # ssh takes a certificate that lies beside its key without being told.
+    alone = copy(lab.key("signed"), tmp_path)
 
-    with_it = direct(lab, name, key, f"CertificateFile={lab.certificate}")
-    without = direct(lab, name, *bare, moved=lab.site.path / "without-certificate")
-
-    assert with_it == "root\n"
-    assert without == ""
-
-
-def direct(lab: Lab, name: str, *options: str, moved: Path | None = None) -> str:
-    """What `id -un` says over a connection that takes nothing from the lab's ssh_config."""
-    if moved is not None:
-        # ssh takes a certificate that lies beside its key without being told.
-        moved.write_text(lab.key("signed").read_text())
-        moved.chmod(0o600)
-        options = (f"IdentityFile={moved}",)
-    settings = ("IdentitiesOnly=yes", "BatchMode=yes", f"UserKnownHostsFile={lab.site.known_hosts}")
-    flags = [word for option in (*settings, *options) for word in ("-o", option)]
-    return lab.run("ssh", "-F", "/dev/null", *flags, f"root@{lab.address(name)}", "id -un").stdout
+    assert who(lab, name, lab.key("signed")) == "root\n"
+    assert who(lab, name, alone) == ""
 
 
 def test_the_locked_key_needs_its_passphrase(lab: Lab, tmp_path: Path) -> None:
-    opened = tmp_path / "opened"
-    opened.write_text(lab.key("locked").read_text())
-    opened.chmod(0o600)
-
-    locked = direct(lab, "node1", f"IdentityFile={lab.key('locked')}")
+    opened = copy(lab.key("locked"), tmp_path)
     lab.run("ssh-keygen", "-q", "-p", "-P", lab.passphrase, "-N", "", "-f", opened)
 
-    assert locked == ""
-    assert direct(lab, "node1", f"IdentityFile={opened}") == "root\n"
+    assert who(lab, "node1", lab.key("locked")) == ""
+    assert who(lab, "node1", opened) == "root\n"
+
+
+def copy(key: Path, folder: Path) -> Path:
+    copied = folder / key.name
+    copied.write_text(key.read_text())
+    copied.chmod(0o600)
+    return copied
+
+
+def who(lab: Lab, name: str, key: Path) -> str:
+    """Whom a host takes us for with this key and no other; nobody if it refuses."""
+    known = f"UserKnownHostsFile={lab.site.known_hosts}"
+    settings = (f"IdentityFile={key}", "IdentitiesOnly=yes", "BatchMode=yes", known)
+    flags = [word for setting in settings for word in ("-o", setting)]
+    return lab.run("ssh", "-F", "/dev/null", *flags, f"root@{lab.address(name)}", "id -un").stdout
 
 
 def test_gate_takes_passwords_and_no_key(lab: Lab, tmp_path: Path) -> None:
     answer = tmp_path / "answer"
     answer.write_text(f"#!/bin/sh\ncat {lab.site.passwords}/admin\n")
     answer.chmod(0o700)
-    by_password = ("BatchMode=no", "PubkeyAuthentication=no")
-    flags = [word for option in by_password for word in ("-o", option)]
+    asking = ("env", "SSH_ASKPASS_REQUIRE=force", f"SSH_ASKPASS={answer}")
 
     by_key = lab.ssh("admin@gate", "id -un")
-    typed = lab.run(
-        *("env", "SSH_ASKPASS_REQUIRE=force", f"SSH_ASKPASS={answer}"),
-        *("ssh", "-F", lab.site.ssh_config, *flags, "admin@gate", "id -un"),
-    )
+    typed = lab.run(*asking, "ssh", "-F", lab.site.ssh_config, "admin@gate", "id -un")
 
     assert "Permission denied (password)" in by_key.stderr
     assert typed.stdout == "admin\n"
@@ -160,7 +153,5 @@ def test_what_containers_need_is_there(lab: Lab) -> None:
 
 
 def test_a_test_can_stand_in_the_network_of_the_lab(lab_network: Lab) -> None:
-    import socket
-
     with socket.create_connection((lab_network.address("node1"), 22), 5) as line:
         assert line.recv(8) == b"SSH-2.0-"

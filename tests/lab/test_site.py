@@ -74,3 +74,8 @@ def test_faults_are_kept_one_by_one(tmp_path: Path) -> None:
     faultfile.change(home, cut=False)
 
     assert faultfile.read(home) == faultfile.Faults(loss=12.5)
+
+
+def test_a_directory_whose_name_breaks_mount_options_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match="take another directory"):
+        sites.found_new(tmp_path / "a,b")
