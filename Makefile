@@ -13,7 +13,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
-SOURCES := src tests scripts bench examples
+SOURCES := src tests lab scripts bench examples
 
 .PHONY: help
 help: ## list the targets
@@ -51,11 +51,43 @@ test-tools:
 
 .PHONY: test
 test: lint test-tools ## everything that needs no lab: lint and all tests (under ten minutes)
-	$(PYTEST)
+	$(PYTEST) -m "not lab"
 
 .PHONY: check
 check: lint test-tools ## what to run before every commit: lint and the fast tests (under two minutes)
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow and not lab"
+
+# Real hosts on this machine: they need root. `python -m lab --help` can do more.
+N ?= 3
+LAB := $(BIN)/python -m lab
+
+.PHONY: lab-tools
+lab-tools: $(READY)
+	@type debootstrap systemd-nspawn ip iptables ssh ssh-keygen nsenter mkfs.ext4 >/dev/null 2>&1 || \
+	  bash scripts/apt-install.sh "the lab boots real hosts" debootstrap systemd-container \
+	    iproute2 iptables openssh-client util-linux e2fsprogs
+
+.PHONY: lab-up
+lab-up: lab-tools ## boot N real Debian hosts (N=5; OPTIONS="--trixie 1 --special gate hidden")
+	$(LAB) up --hosts $(N) $(OPTIONS)
+
+.PHONY: lab-down
+lab-down: $(READY) ## take the lab down; nothing of it stays
+	$(LAB) down
+
+.PHONY: lab-status
+lab-status: $(READY) ## the hosts of the lab and how they are
+	$(LAB) status
+
+.PHONY: lab-shell
+lab-shell: $(READY) ## a shell in the lab's network, or on a host of it (HOST=node1)
+	@$(LAB) shell $(HOST)
+
+# One process: all its tests stand on the same hosts, and break them.
+.PHONY: test-lab
+test-lab: lab-tools ## all tests that need the lab, which comes and goes with them (root, minutes)
+	$(LAB) images
+	$(BIN)/python -m pytest -n 0 -m lab
 
 .PHONY: lint
 lint: $(READY) ## format check, ruff, mypy --strict, import contracts
@@ -113,5 +145,6 @@ COMPILE = build/lock/bin/uv pip compile --quiet pyproject.toml --universal --pyt
 
 .PHONY: clean
 clean: ## remove all that these targets made
+	@for lab in .lab .lab-tests; do [ ! -e $$lab ] || $(PYTHON) -m lab --path $$lab down; done
 	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
-	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests lab -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -149,10 +149,9 @@ def _add_faults(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("host")
     kinds = parser.add_subparsers(required=True, metavar="FAULT")
     for act in _SWITCHES:
-        kind = kinds.add_parser(act.__name__)
-        kind.set_defaults(fault=act, values=())
+        kinds.add_parser(act.__name__, help=act.__doc__).set_defaults(fault=act, values=())
     for measured, unit, of in _MEASURES:
-        kind = kinds.add_parser(measured.__name__)
+        kind = kinds.add_parser(measured.__name__, help=measured.__doc__)
         kind.set_defaults(fault=measured)
         kind.add_argument("values", nargs=1, type=of, metavar=unit)
 

@@ -42,6 +42,7 @@ def freeze(site: Site, name: str) -> None:
 
 
 def thaw(site: Site, name: str) -> None:
+    """Let a frozen host go on."""
     cgroups.thaw(_group(site, name))
 
 
@@ -96,6 +97,7 @@ def fill(site: Site, name: str) -> None:
 
 
 def unfill(site: Site, name: str) -> None:
+    """Give a host its free blocks back."""
     filling.unfill(_home(site, name))
     faultfile.change(_home(site, name), full=False)
 

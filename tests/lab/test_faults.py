@@ -24,14 +24,14 @@ def state(lab: Lab, name: str) -> str:
 
 @pytest.mark.parametrize("name", ["node1", "trixie1"])
 def test_a_host_is_shut_down_in_order_and_started_again(lab: Lab, name: str) -> None:
-    before = lab.ssh(f"root@{name}", f"{BOOT}; touch /root/kept").stdout
+    before = lab.ssh(f"root@{name}", f"{BOOT}; touch /srv/kept").stdout
 
     faults.stop(lab.site, name)
     off = (state(lab, name), answers(lab, name))
     faults.start(lab.site, name)
 
     assert off == ("stopped", False)
-    assert lab.ssh(f"root@{name}", "ls /root").stdout == "kept\n"
+    assert lab.ssh(f"root@{name}", "ls /srv").stdout == "kept\n"
     assert lab.ssh(f"root@{name}", BOOT).stdout != before
     assert "Reached target" in lab.site.home(name).console.read_text(errors="replace")
 
@@ -39,7 +39,7 @@ def test_a_host_is_shut_down_in_order_and_started_again(lab: Lab, name: str) -> 
 def test_a_power_cut_asks_nobody(lab: Lab) -> None:
     lab.ssh(
         "root@node1",
-        "systemd-run --unit=last --property=ExecStop='/bin/touch /root/asked' sleep 99",
+        "systemd-run --unit=last --property=ExecStop='/bin/touch /srv/asked' sleep 99",
     )
 
     faults.kill(lab.site, "node1")
@@ -47,7 +47,7 @@ def test_a_power_cut_asks_nobody(lab: Lab) -> None:
     faults.start(lab.site, "node1")
 
     assert off == "stopped"
-    assert lab.ssh("root@node1", "test -e /root/asked").returncode == 1
+    assert lab.ssh("root@node1", "test -e /srv/asked").returncode == 1
 
 
 @pytest.mark.parametrize("name", ["node2", "trixie1"])
