@@ -25,7 +25,7 @@ def down(path: Path) -> bool:
             return False
         _demolish(site)
         _require_unmounted(path)
-        shutil.rmtree(path)
+        _clear(path)
     return True
 
 
@@ -48,6 +48,16 @@ def _require_unmounted(path: Path) -> None:
     """Somebody may have mounted things of his own in there; those must not be emptied."""
     if foreign := mounts.below(path):
         raise LabError(f"not made by the lab: unmount `{foreign[0]}`, then take it down again")
+
+
+def _clear(path: Path) -> None:
+    """Remove the directory; what makes it a lab goes last, in case somebody kills us."""
+    for child in path.iterdir():
+        if child.is_dir():
+            shutil.rmtree(child)
+        elif child.name not in {"lab.json", "lock"}:
+            child.unlink()
+    shutil.rmtree(path)
 
 
 def _names(site: Site) -> list[str]:

@@ -26,6 +26,7 @@ def start(site: Site, host: Host) -> None:
 
 def stop(site: Site, host: Host) -> None:
     """Have a host shut down; return when it is off."""
+    _require_awake(site, host)
     keeper = daemon.recorded(site.home(host.name).keeper)
     if keeper is None or not keeper.send(signal.SIGTERM):
         # Nobody is left to ask it.
@@ -36,11 +37,14 @@ def stop(site: Site, host: Host) -> None:
 def kill(site: Site, host: Host) -> None:
     """Cut a host's power; return when it is off."""
     cgroups.kill(_group(site, host))
+    # Else it would be frozen again as soon as it is switched on.
+    cgroups.thaw(_group(site, host))
     _wait_until_off(site, host, 30)
 
 
 def reboot(site: Site, host: Host) -> None:
     """Have a host reboot; return when it answers again."""
+    _require_awake(site, host)
     init = init_of(site, host)
     if init is None:
         raise LabError(f"`{host.name}` is off")
@@ -94,6 +98,11 @@ def _is_init(pid: int) -> bool:
         return False
     numbers = next(line for line in status.splitlines() if line.startswith("NSpid:")).split()[1:]
     return len(numbers) > 1 and numbers[-1] == "1"
+
+
+def _require_awake(site: Site, host: Host) -> None:
+    if cgroups.is_frozen(_group(site, host)):
+        raise LabError(f"`{host.name}` is frozen: it hears nothing; `thaw` or `kill` it")
 
 
 def _wait_until_off(site: Site, host: Host, seconds: float) -> None:

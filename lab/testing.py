@@ -1,7 +1,6 @@
-"""The lab for tests: a fixture that has it up, and puts right what a test has broken.
+"""The lab for tests, a plugin of pytest: has it up, and puts right what a test has broken.
 
-A test module takes them by `from lab.testing import lab, lab_network, lab_of_session`, best in a
-`conftest.py`. The lab is one of its own, in `.lab-tests`: it never touches the one you work with.
+The lab is one of its own, in `.lab-tests`: it never touches the one you work with.
 """
 
 from __future__ import annotations

@@ -83,6 +83,19 @@ def test_a_frozen_host_takes_connections_and_says_nothing(lab: Lab) -> None:
     assert answers(lab, "node3")
 
 
+def test_a_frozen_host_can_not_be_stopped_but_its_power_can_be_cut(lab: Lab) -> None:
+    faults.freeze(lab.site, "node3")
+    with pytest.raises(LabError, match="is frozen"):
+        faults.stop(lab.site, "node3")
+    faults.kill(lab.site, "node3")
+    with pytest.raises(LabError, match="is off"):
+        faults.freeze(lab.site, "node3")
+
+    faults.start(lab.site, "node3")
+
+    assert state(lab, "node3") == "running"
+
+
 def test_a_cut_host_is_gone_until_it_is_mended_also_over_a_reboot(lab: Lab) -> None:
     faults.cut(lab.site, "node1")
     faults.reboot(lab.site, "node1")
