@@ -40,6 +40,8 @@ def make(site: Site) -> None:
         f"addr add {PROXY}/{roster.PREFIX} dev {_LAN}",
         f"link set {_LAN} up",
         f"link add {_CELLAR} type bridge",
+        # No address of either version there: who is hidden is hidden from the control side too.
+        f"link set {_CELLAR} addrgenmode none",
         f"link set {_CELLAR} up",
     )
     _forbid_forwarding(half)
@@ -102,7 +104,8 @@ def _outer_lines(host: Host, netns: Path, state: str) -> Iterator[str]:
     bridges = [_CELLAR if host.behind else _LAN, _CELLAR]
     for number, link in enumerate(_links(host)):
         yield f"link add {link} type veth peer name eth{number} netns {netns}"
-        yield f"link set {link} master {bridges[number]} {state}"
+        yield f"link set {link} master {bridges[number]} addrgenmode none"
+        yield f"link set {link} {state}"
 
 
 def _inner_lines(host: Host) -> Iterator[str]:

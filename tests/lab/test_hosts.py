@@ -102,10 +102,12 @@ def test_the_bastion_is_the_only_way_to_the_hidden_host(lab: Lab) -> None:
     straight = lab.ssh("root@hidden", "id", options=("ProxyJump=none",))
     through = lab.ssh("root@hidden", "echo $SSH_CONNECTION")
     from_a_node = lab.ssh("root@node1", f"timeout 3 ssh-keyscan {lab.address('hidden')}")
+    addresses = lab.run("ip", "-brief", "address").stdout.splitlines()
 
     assert straight.returncode == 255
     assert through.stdout.split()[0] == lab.host("bastion").inner_address
     assert from_a_node.stdout == ""
+    assert [line.split()[0] for line in addresses if len(line.split()) > 2] == ["lo", "lan"]
 
 
 def test_hosts_know_each_other_by_name(lab: Lab) -> None:

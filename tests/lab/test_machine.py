@@ -1,14 +1,16 @@
 """What the lab reads of the machine it runs on."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from lab import cgroups, mirror, requirements
+from lab import cgroups, mirror, processes, requirements
 from lab.errors import LabError
+from lab.processes import Process
 from lab.requirements import Machine, Missing
 
 ROOT = Path(__file__).parents[2]
@@ -104,6 +106,19 @@ def test_groups_of_version_2_alone_are_enough() -> None:
 def test_a_machine_without_groups_of_version_2_is_refused() -> None:
     with pytest.raises(LabError, match="mount -t cgroup2"):
         cgroups.own("4:memory:/\n", "\n".join(HYBRID.splitlines()[:-1]))
+
+
+def test_a_signal_goes_to_no_process_that_only_has_the_pid() -> None:
+    with subprocess.Popen(["sleep", "60"]) as child:
+        mine = processes.look(child.pid)
+        assert mine is not None
+        another = Process(mine.pid, mine.started - 1)
+
+        assert not another.send(signal.SIGKILL)
+        assert child.poll() is None
+        assert mine.send(signal.SIGKILL)
+        assert child.wait() == -signal.SIGKILL
+        assert not mine.send(signal.SIGKILL)
 
 
 def test_apt_sources_are_read_in_both_formats() -> None:
