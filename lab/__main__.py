@@ -8,7 +8,6 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lab import building, demolition, faults, images, network, report, requirements, roster
@@ -127,8 +126,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m lab", description=__doc__)
     parser.add_argument(
         "--path",
-        type=Path,
-        default=sites.default_path(),
+        type=sites.place,
+        default=sites.default_place(),
         help="the directory of the lab (KUBEXM_LAB, else .lab)",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")

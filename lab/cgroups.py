@@ -99,11 +99,8 @@ def is_populated(group: Path) -> bool:
 
 def pids(group: Path) -> list[int]:
     """The processes of the group and of those below it."""
-    return [
-        int(pid)
-        for path in _deepest_first(group)
-        for pid in (path / "cgroup.procs").read_text().split()
-    ]
+    texts = (_read(path / "cgroup.procs") for path in _deepest_first(group))
+    return [int(pid) for text in texts for pid in text.split()]
 
 
 def freeze(group: Path) -> None:
@@ -159,11 +156,15 @@ def _inherit_cpuset(path: Path) -> None:
 
 
 def _event(group: Path, name: str) -> bool:
+    return f"{name} 1" in _read(group / "cgroup.events").splitlines()
+
+
+def _read(path: Path) -> str:
+    # A host makes and removes groups of its own all the time.
     try:
-        lines = (group / "cgroup.events").read_text().splitlines()
-    except FileNotFoundError:
-        return False
-    return f"{name} 1" in lines
+        return path.read_text()
+    except OSError:
+        return ""
 
 
 def _deepest_first(top: Path) -> list[Path]:

@@ -62,7 +62,6 @@ def is_on(site: Site, host: Host) -> bool:
 def init_of(site: Site, host: Host) -> Process | None:
     """A host's first process, as seen from outside; None if it does not run."""
     pids = cgroups.pids(_group(site, host))
-    # In its own pid namespace it has number 1, and nspawn outside is in none of its own.
     return next((found for pid in pids if _is_init(pid) and (found := processes.look(pid))), None)
 
 
@@ -97,7 +96,8 @@ def _is_init(pid: int) -> bool:
     except OSError:
         return False
     numbers = next(line for line in status.splitlines() if line.startswith("NSpid:")).split()[1:]
-    return len(numbers) > 1 and numbers[-1] == "1"
+    # The first of one namespace below ours; nspawn is in ours, a container of the host deeper.
+    return len(numbers) == 2 and numbers[1] == "1"
 
 
 def _require_awake(site: Site, host: Host) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +43,8 @@ class Machine:
     programs: frozenset[str]
     filesystems: frozenset[str]
     files: frozenset[str]
+    mounted: frozenset[str]
+    """The kinds of file systems that are mounted somewhere."""
 
 
 KERNEL_FILES = {
@@ -59,21 +61,23 @@ def check(machine: Machine) -> None:
         *(["root: only root makes namespaces and mounts"] if machine.uid != 0 else []),
         *(f"the program `{name}`" for name in without),
         *(f"the file system `{name}` in the kernel" for name in _filesystems(machine)),
+        *(["a mounted `cgroup2`"] if "cgroup2" not in machine.mounted else []),
         *(f"{what} (`{path}`)" for path, what in KERNEL_FILES.items() if path not in machine.files),
     ]
     if lacks:
         raise Missing(lacks, list(_hints(machine, without)))
 
 
-def this_machine(
-    which: Callable[[str], str | None] = shutil.which, filesystems: Path = Path("/proc/filesystems")
-) -> Machine:
+def this_machine() -> Machine:
     """The machine this runs on."""
-    # Users' search paths leave out the places of root's programs.
-    known = frozenset(name for name in PACKAGES if which(name))
-    kinds = filesystems.read_text().split() if filesystems.exists() else []
-    files = frozenset(path for path in KERNEL_FILES if Path(path).exists())
-    return Machine(os.geteuid(), known, frozenset(kinds), files)
+    mounts = Path("/proc/self/mounts").read_text().splitlines()
+    return Machine(
+        uid=os.geteuid(),
+        programs=frozenset(name for name in PACKAGES if shutil.which(name)),
+        filesystems=frozenset(Path("/proc/filesystems").read_text().split()),
+        files=frozenset(path for path in KERNEL_FILES if Path(path).exists()),
+        mounted=frozenset(line.split()[2] for line in mounts),
+    )
 
 
 def _filesystems(machine: Machine) -> Iterable[str]:
@@ -88,3 +92,5 @@ def _hints(machine: Machine, without: list[str]) -> Iterable[str]:
         yield f"on Debian: `apt-get install {' '.join(packages)}`"
     for name in _filesystems(machine):
         yield f"if it is a module: `modprobe {name}`"
+    if "cgroup2" not in machine.mounted:
+        yield "`mount -t cgroup2 none DIRECTORY`, for example in /sys/fs/cgroup/unified"

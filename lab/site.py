@@ -15,6 +15,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from ipaddress import IPv4Address
 from pathlib import Path
 
 from lab import cgroups, processes
@@ -114,10 +115,10 @@ class Site:
         return f"kxm-{self.id}-{name}"
 
     def hosts(self) -> tuple[Host, ...]:
-        """The hosts that have a record, in the order they were added."""
+        """The hosts that have a record, in the order of their addresses."""
         records = (self.path / "hosts").glob("*/host.json")
-        known = sorted(records, key=lambda record: record.stat().st_mtime_ns)
-        return tuple(_host(json.loads(record.read_text())) for record in known)
+        hosts = (_host(json.loads(record.read_text())) for record in records)
+        return tuple(sorted(hosts, key=lambda host: IPv4Address(host.address)))
 
     def host(self, name: str) -> Host:
         for host in self.hosts():
@@ -134,9 +135,14 @@ class Site:
         return home
 
 
-def default_path() -> Path:
+def default_place() -> str:
     """`KUBEXM_LAB`, or `.lab` in the directory the command is given in."""
-    return Path(os.environ.get("KUBEXM_LAB") or ".lab").absolute()
+    return os.environ.get("KUBEXM_LAB") or ".lab"
+
+
+def place(text: str) -> Path:
+    """A directory as the kernel's list of mounts shows it: absolute, without links."""
+    return Path(text).resolve()
 
 
 def find(path: Path) -> Site | None:

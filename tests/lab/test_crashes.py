@@ -200,6 +200,18 @@ def keepers(place: Path, name: str) -> list[int]:
     return [found.pid] if found is not None and found.runs else []
 
 
+def test_a_lab_may_be_named_by_a_link_and_from_where_one_stands(place: Path) -> None:
+    link = place.with_name("link")
+    link.symlink_to(place.parent)
+    path = Path(os.path.relpath(link / place.name, ROOT))
+
+    command("up", "--hosts", "1", path=path)
+    command("up", "--hosts", "1", path=path)
+
+    assert len(mounts.below(place)) == 4
+    assert take_down(place) == []
+
+
 def test_two_labs_stand_side_by_side(place: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     command("up", "--hosts", "1", path=place)

@@ -19,6 +19,7 @@ GOOD = Machine(
     programs=frozenset(requirements.PACKAGES),
     filesystems=frozenset({"overlay", "ext4", "cgroup2"}),
     files=frozenset(requirements.KERNEL_FILES),
+    mounted=frozenset({"cgroup2"}),
 )
 HYBRID = """\
 31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw
@@ -54,9 +55,8 @@ def test_a_machine_that_has_everything_is_taken() -> None:
 
 
 def test_all_that_is_missing_is_told_at_once_with_what_to_do() -> None:
-    bare = Machine(
-        1000, frozenset(requirements.PACKAGES) - {"ip", "debootstrap"}, frozenset(), GOOD.files
-    )
+    programs = GOOD.programs - {"ip", "debootstrap"}
+    bare = Machine(1000, programs, frozenset(), GOOD.files, frozenset())
 
     with pytest.raises(Missing) as caught:
         requirements.check(bare)
@@ -65,6 +65,7 @@ def test_all_that_is_missing_is_told_at_once_with_what_to_do() -> None:
     assert "root" in text
     assert "the program `debootstrap`" in text
     assert "the file system `overlay`" in text
+    assert "a mounted `cgroup2`" in text
     assert "apt-get install debootstrap iproute2" in text
 
 
