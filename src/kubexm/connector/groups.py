@@ -49,12 +49,12 @@ class RecordedGroups:
         self._close_file()
         self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         for group in self._running.values():
-            self._append(_fields(group))
+            self._append(fields(group))
 
     def add(self, group: Group) -> None:
         """Record a group before it begins."""
         self._running[group.pid] = group
-        self._append(_fields(group))
+        self._append(fields(group))
 
     def remove(self, pid: int) -> None:
         """A group has ended, or what is left of it may stay."""
@@ -92,10 +92,18 @@ def earlier(directory: Path, token: int) -> list[Path]:
 
 
 def recorded(path: Path) -> list[Group]:
-    """The groups that had begun and were not over when last heard of."""
+    """The groups of a file that had begun and were not over when last heard of."""
+    try:
+        return read(path.read_text(errors="replace"))
+    except FileNotFoundError:
+        return []
+
+
+def read(text: str) -> list[Group]:
+    """The same of its text."""
     found: dict[int, Group] = {}
-    for sign, *fields in _lines(path):
-        match sign, fields:
+    for sign, *rest in _lines(text):
+        match sign, rest:
             case "+", [pid, started, boot, manner, way, task, program]:
                 found[int(pid)] = Group(
                     pid=int(pid),
@@ -111,18 +119,15 @@ def recorded(path: Path) -> list[Group]:
     return list(found.values())
 
 
-def _fields(group: Group) -> Sequence[object]:
+def fields(group: Group) -> Sequence[object]:
+    """What is written of a group that is about to begin."""
     manner = "awaited" if group.awaited else "ended"
     way = "sudo" if group.sudo else "self"
     program = "".join(c if c.isprintable() else "?" for c in group.program)
     return ("+", group.pid, group.started, group.boot, manner, way, group.task, program)
 
 
-def _lines(path: Path) -> Iterator[list[str]]:
-    try:
-        text = path.read_text(errors="replace")
-    except FileNotFoundError:
-        return
+def _lines(text: str) -> Iterator[list[str]]:
     # A line without its end is still being written: that group has not begun.
     for line in text.split("\n")[:-1]:
         yield line.split("\t")

@@ -45,11 +45,46 @@ class Holder:
         return f"task {self.task} ({self.who}) since {self.since}"
 
 
+def name_of(claim: Claim) -> str:
+    """The directory of a name among those of all names."""
+    return quote(claim.name, safe="")
+
+
+def line_of(claim: Claim) -> str:
+    """What says that the host obeys this claim from now on."""
+    now = datetime.now(UTC)
+    return f"{claim.token}\t{claim.task}\t{now:%Y-%m-%d %H:%M:%S} UTC\t{claim.who}"
+
+
+def read(line: str, path: str) -> Holder:
+    """Whom the host obeys, by such a line."""
+    try:
+        token, task, since, who = line.rstrip("\n").split("\t")
+        return Holder(int(token), task, since, who)
+    except ValueError:
+        raise StepFailed(
+            f"`{path}` is damaged: {line!r}",
+            hint="see that nobody works on the host, and remove it",
+        ) from None
+
+
+def refusal(claim: Claim, found: Holder | None, directory: str) -> Refused:
+    """Why a claim is not obeyed."""
+    mine = f"token {claim.token} of task {claim.task} is refused"
+    if found is None:
+        return Refused(f"{mine}: the lock in `{directory}` was removed meanwhile")
+    return Refused(
+        f"{mine}: the host obeys token {found.token}, {found}",
+        hint=f"see how it goes on there; if it never will, remove `{directory}` on the"
+        " host and run the pipeline anew",
+    )
+
+
 class HolderFile:
     """The holder of one name on one host, as one claimant sees it."""
 
     def __init__(self, directory: Path, claim: Claim) -> None:
-        self.directory = directory / quote(claim.name, safe="")
+        self.directory = directory / name_of(claim)
         self._path = self.directory / "holder"
         self._claim = claim
         self._seen: tuple[int, int] | None = None
@@ -95,22 +130,13 @@ class HolderFile:
         return found.token < self._claim.token or (found.token == self._claim.token and same)
 
     def _refusal(self, found: Holder | None) -> Refused:
-        mine = f"token {self._claim.token} of task {self._claim.task} is refused"
-        if found is None:
-            return Refused(f"{mine}: the lock in `{self.directory}` was removed meanwhile")
-        return Refused(
-            f"{mine}: the host obeys token {found.token}, {found}",
-            hint=f"see how it goes on there; if it never will, remove `{self.directory}` on the"
-            " host and run the pipeline anew",
-        )
+        return refusal(self._claim, found, str(self.directory))
 
     def _write(self) -> None:
-        claim, now = self._claim, datetime.now(UTC)
-        line = f"{claim.token}\t{claim.task}\t{now:%Y-%m-%d %H:%M:%S} UTC\t{claim.who}\n"
         # One name for all is enough: who writes it has the flock.
         temporary = self._path.with_suffix(".new")
         with temporary.open("w") as file:
-            file.write(line)
+            file.write(f"{line_of(self._claim)}\n")
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(self._path)
@@ -121,14 +147,7 @@ class HolderFile:
             line = self._path.read_text(errors="replace")
         except FileNotFoundError:
             return None
-        try:
-            token, task, since, who = line.rstrip("\n").split("\t")
-            return Holder(int(token), task, since, who)
-        except ValueError:
-            raise StepFailed(
-                f"`{self._path}` is damaged: {line!r}",
-                hint="see that nobody works on the host, and remove it",
-            ) from None
+        return read(line, str(self._path))
 
     def _state(self) -> tuple[int, int] | None:
         try:

@@ -18,6 +18,7 @@ from kubexm.connector.base import Claim, Command
 from kubexm.connector.groups import Group, RecordedGroups
 from kubexm.connector.holder import HolderFile
 from kubexm.connector.takeover import Patience
+from kubexm.connector.thismachine import ThisMachine
 from kubexm.errors import StepFailed
 
 
@@ -86,7 +87,7 @@ class HostLock:
         # Only now: who has not seen our token by this time has its group recorded.
         files = groups.earlier(self._holder.directory, self._claim.token)
         found = [group for file in files for group in groups.recorded(file)]
-        await takeover.settle(found, self._remaining_patience())
+        await takeover.settle(found, self._remaining_patience(), ThisMachine())
         for file in files:
             file.unlink(missing_ok=True)
         self._settled = True

@@ -30,6 +30,7 @@ from kubexm.connector.base import (
 )
 from kubexm.connector.hostlock import HostLock
 from kubexm.connector.process import Process
+from kubexm.connector.scripts import WRITE
 from kubexm.connector.watch import Watch
 from kubexm.errors import CommandFailed, StepFailed, TimedOut
 
@@ -43,28 +44,6 @@ R = TypeVar("R")
 # happened, from then on the watch knows the group. `read` takes no byte beyond its line.
 _GATE = 'read -r _ && cd -- "$1" && shift && exec "$@"'
 _GATE_WITHOUT_INPUT = f"{_GATE} </dev/null"
-
-# Data on standard input becomes the file $1; empty $2, $3, $4 leave mode, owner, group alone.
-_WRITE_AS_ROOT = """
-set -e
-dir=$(dirname -- "$1")
-tmp=$dir/.$(basename -- "$1").kubexm
-rm -f -- "$tmp"
-trap 'rm -f -- "$tmp"' EXIT
-(umask 077 && set -C && cat >"$tmp")
-if [ -f "$1" ] && [ ! -L "$1" ]; then
-  chown --reference="$1" -- "$tmp"
-  chmod --reference="$1" -- "$tmp"
-else
-  chmod 0644 -- "$tmp"
-fi
-[ -z "$3" ] || chown -- "$3" "$tmp"
-[ -z "$4" ] || chgrp -- "$4" "$tmp"
-[ -z "$2" ] || chmod -- "$2" "$tmp"
-sync -- "$tmp"
-mv -fT -- "$tmp" "$1"
-trap - EXIT
-"""
 
 
 class LocalConnector:
@@ -215,7 +194,7 @@ class LocalConnector:
     ) -> None:
         wanted = ("" if mode is None else f"{mode:04o}", owner or "", group or "")
         command = Command(
-            ("sh", "-c", _WRITE_AS_ROOT, "sh", path, *wanted), stdin=data, env=C_LOCALE, sudo=True
+            ("sh", "-c", WRITE, "sh", path, *wanted), stdin=data, env=C_LOCALE, sudo=True
         )
         done = await self.exec(command)
         if not done.ok:

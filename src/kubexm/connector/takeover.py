@@ -8,15 +8,13 @@ hands, so they are only waited for; usually the watch of the kubexm that died is
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import subprocess
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from kubexm import logger
-from kubexm.common import processes
+from kubexm.common.processes import Seen
 from kubexm.connector.groups import Group
 from kubexm.errors import TimedOut
 
@@ -33,86 +31,76 @@ class Patience:
     """For a command that must not be interrupted."""
 
 
-async def settle(groups: Sequence[Group], patience: Patience) -> None:
+class Machine(Protocol):
+    """Where the groups are."""
+
+    async def boot(self) -> str:
+        """While and where a pid means something."""
+
+    async def everyone(self) -> Sequence[Seen]:
+        """Every process that can be seen."""
+
+    def hides(self, group: Group) -> bool:
+        """Whether there is a group of which we may not see a single process."""
+
+    async def signal(self, groups: Collection[Group], number: signal.Signals) -> None:
+        """Signal groups; whom we may not signal is there afterwards, and is named."""
+
+
+async def settle(groups: Sequence[Group], patience: Patience, machine: Machine) -> None:
     """Return when none of these runs any more; `TimedOut` with those that do."""
-    here = [group for group in groups if group.boot == processes.boot()]
-    found = _remaining(here)
-    if not found:
-        return
-    logger.get().warning("an earlier run left commands", commands=", ".join(map(str, found)))
-    _require_none(await _ended([one for one in found if not one.awaited], patience.grace))
-    _require_none(await _gone([one for one in found if one.awaited], patience.awaited))
+    if groups:
+        await _Takeover(machine).settle(groups, patience)
 
 
-async def _ended(groups: Sequence[Group], grace: float) -> list[Group]:
-    """End groups; those that are there all the same."""
-    certain = {group for group in groups if _is_certain(group)}
-    _signal(certain, signal.SIGTERM)
-    rest = await _gone(groups, grace)
-    # Some process of the group has been there all the while, so the number is still its own.
-    _signal(certain.intersection(rest), signal.SIGKILL)
-    return await _gone(rest, grace)
+class _Takeover:
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
 
+    async def settle(self, groups: Sequence[Group], patience: Patience) -> None:
+        boot = await self._machine.boot()
+        found = await self._remaining([group for group in groups if group.boot == boot])
+        if not found:
+            return
+        logger.get().warning("an earlier run left commands", commands=", ".join(map(str, found)))
+        _require_none(await self._ended([one for one in found if not one.awaited], patience.grace))
+        _require_none(await self._gone([one for one in found if one.awaited], patience.awaited))
 
-async def _gone(groups: Sequence[Group], seconds: float) -> list[Group]:
-    """Wait until all are gone; those that are not in time."""
-    loop = asyncio.get_running_loop()
-    until, pause = loop.time() + seconds, _FIRST_PAUSE
-    while (groups := _remaining(groups)) and (left := until - loop.time()) > 0:
-        await asyncio.sleep(min(pause, left))
-        pause = min(2 * pause, _LONGEST_PAUSE)
-    return list(groups)
+    async def _ended(self, groups: Sequence[Group], grace: float) -> list[Group]:
+        """End groups; those that are there all the same."""
+        first = {(one.pid, one.started) for one in await self._machine.everyone()}
+        certain = {group for group in groups if (group.pid, group.started) in first}
+        await self._machine.signal(certain, signal.SIGTERM)
+        rest = await self._gone(groups, grace)
+        # Some process of the group has been there all the while, so the number is still its own.
+        await self._machine.signal(certain.intersection(rest), signal.SIGKILL)
+        return await self._gone(rest, grace)
 
+    async def _gone(self, groups: Sequence[Group], seconds: float) -> list[Group]:
+        """Wait until all are gone; those that are not in time."""
+        loop = asyncio.get_running_loop()
+        until, pause = loop.time() + seconds, _FIRST_PAUSE
+        while (groups := await self._remaining(groups)) and (left := until - loop.time()) > 0:
+            await asyncio.sleep(min(pause, left))
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        return list(groups)
 
-def _remaining(groups: Sequence[Group]) -> list[Group]:
-    if not groups:
-        return []
-    everyone = tuple(processes.everyone())
-    return [group for group in groups if _lives(group, everyone)]
+    async def _remaining(self, groups: Sequence[Group]) -> list[Group]:
+        if not groups:
+            return []
+        everyone = await self._machine.everyone()
+        return [group for group in groups if self._lives(group, everyone)]
 
-
-def _lives(group: Group, everyone: Sequence[processes.Seen]) -> bool:
-    first = next((one for one in everyone if one.pid == group.pid), None)
-    if first is not None and first.started != group.started:
-        return False  # the pid is in new hands
-    members = [one for one in everyone if one.group == group.pid]
-    if not members:
-        return _is_hidden(group)
-    # Those that are over may stay for long: a parent that is frozen does not ask how they ended.
-    return any(one.session == group.pid and not one.is_over for one in members)
-
-
-def _is_hidden(group: Group) -> bool:
-    """Whether there is one that this user may not even see."""
-    try:
-        os.killpg(group.pid, 0)
-    except PermissionError:
-        return True
-    except ProcessLookupError:
-        pass
-    return False
-
-
-def _is_certain(group: Group) -> bool:
-    first = processes.look(group.pid)
-    return first is not None and first.started == group.started
-
-
-def _signal(groups: Iterable[Group], number: signal.Signals) -> None:
-    for group in groups:
-        if group.sudo and os.geteuid():
-            _signal_through_sudo(group, number)
-            continue
-        # Whom we may not signal is there afterwards, and is named.
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(group.pid, number)
-
-
-def _signal_through_sudo(group: Group, number: signal.Signals) -> None:
-    name = number.name.removeprefix("SIG")
-    kill = ("sudo", "-n", "kill", "-s", name, "--", f"-{group.pid}")
-    with suppress(FileNotFoundError):
-        subprocess.run(kill, check=False, capture_output=True)
+    def _lives(self, group: Group, everyone: Sequence[Seen]) -> bool:
+        first = next((one for one in everyone if one.pid == group.pid), None)
+        if first is not None and first.started != group.started:
+            return False  # the pid is in new hands
+        members = [one for one in everyone if one.group == group.pid]
+        if not members:
+            return self._machine.hides(group)
+        # Those that are over may stay for long: a parent that is frozen does not ask how they
+        # ended.
+        return any(one.session == group.pid and not one.is_over for one in members)
 
 
 def _require_none(groups: Sequence[Group]) -> None:
