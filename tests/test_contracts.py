@@ -24,6 +24,7 @@ VIOLATIONS = {
     "a use case speaks SQL": ("app/bad.py", "import sqlalchemy.orm"),
     "a use case opens SQLite": ("app/bad.py", "import sqlite3"),
     "a use case encrypts": ("app/bad.py", "from cryptography.fernet import Fernet"),
+    "a step dials": ("step/bad.py", "import asyncssh"),
     "a use case prints": ("app/bad.py", "from rich.console import Console"),
     "a use case parses arguments": ("app/bad.py", "import cyclopts"),
     "a use case configures the log": ("app/bad.py", "import structlog"),

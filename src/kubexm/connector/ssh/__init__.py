@@ -1,0 +1,1 @@
+"""Hosts reached by SSH: one connection each, with long-lived shells on it."""

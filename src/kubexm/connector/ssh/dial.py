@@ -1,0 +1,258 @@
+"""Connections to hosts: opened with what was loaded once, a few at a time, through bastions."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import random
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+
+from kubexm.connector.ssh.hostkeys import KeyBook
+from kubexm.connector.ssh.target import Credentials, HostKeys, Target
+from kubexm.errors import HostUnreachable, Refused
+
+AT_ONCE = 64
+"""Logins under way, over all hosts."""
+AT_ONCE_PER_BASTION = 8
+BULK_AT_ONCE = 6
+TRIES = 5
+"""Of a login that the host drops before it has begun, as sshd does when too many come at once."""
+ALIVE_SECONDS = 5.0
+ALIVE_TIMES = 3
+_KEX = (
+    "mlkem768x25519-sha256",
+    "curve25519-sha256",
+    "curve25519-sha256@libssh.org",
+    "ecdh-sha2-nistp256",
+    "ecdh-sha2-nistp384",
+    "diffie-hellman-group16-sha512",
+    "diffie-hellman-group14-sha256",
+)
+"""Without group exchange, which costs half a second of reckoning."""
+_CIPHERS = (
+    "aes128-gcm@openssh.com",
+    "aes256-gcm@openssh.com",
+    "chacha20-poly1305@openssh.com",
+    "aes128-ctr",
+    "aes256-ctr",
+)
+
+
+class Dialer:
+    """Opens the connections of a run; bastions are shared."""
+
+    def __init__(self) -> None:
+        self._gate = asyncio.Semaphore(AT_ONCE)
+        self.bulk = asyncio.Semaphore(BULK_AT_ONCE)
+        """For whoever sends much, so that the loop keeps serving the others."""
+        self._bastions: dict[Target, _Bastion] = {}
+        self._books: dict[HostKeys, KeyBook] = {}
+        self._keys: dict[Credentials, list[Any]] = {}
+
+    async def connect(self, target: Target) -> asyncssh.SSHClientConnection:
+        """A connection to a host; `HostUnreachable` says why there is none."""
+        if target.jump is None:
+            async with self._gate:
+                return await self._login(target, None)
+        jump = target.jump
+        bastion = self._bastions.setdefault(jump, _Bastion(jump))
+        async with bastion.opened(lambda: self.connect(jump)) as tunnel, self._gate:
+            return await self._login(target, tunnel)
+
+    def close(self) -> None:
+        """Let go of the bastions."""
+        for bastion in self._bastions.values():
+            bastion.close()
+
+    async def _login(
+        self, target: Target, tunnel: asyncssh.SSHClientConnection | None
+    ) -> asyncssh.SSHClientConnection:
+        for left in reversed(range(TRIES)):
+            visitor = _Visitor(target, self._book(target))
+            try:
+                return await self._try(target, tunnel, visitor)
+            except _DROPPED as error:
+                if not left or visitor.has_begun:
+                    raise _unreachable(target, error, visitor) from error
+            except (OSError, asyncssh.Error) as error:
+                raise _unreachable(target, error, visitor) from error
+            # Those that were dropped together must not come back together.
+            await asyncio.sleep(random.uniform(0.1, 0.5) * (TRIES - left))
+        raise AssertionError("the last try ends above")
+
+    async def _try(
+        self, target: Target, tunnel: asyncssh.SSHClientConnection | None, visitor: _Visitor
+    ) -> asyncssh.SSHClientConnection:
+        credentials = target.credentials
+        connection, _ = await asyncssh.create_connection(
+            lambda: visitor,
+            target.address,
+            **_said(
+                port=target.port,
+                username=target.user,
+                client_keys=await self._loaded(credentials),
+            ),
+            tunnel=tunnel,
+            password=credentials.password,
+            agent_path=credentials.agent,
+            known_hosts=visitor.book.known,
+            config=[target.config] if target.config is not None else None,
+            kex_algs=_KEX,
+            encryption_algs=_CIPHERS,
+            compression_algs=None,
+            keepalive_interval=ALIVE_SECONDS,
+            keepalive_count_max=ALIVE_TIMES,
+        )
+        return connection
+
+    def _book(self, target: Target) -> KeyBook:
+        if (book := self._books.get(target.host_keys)) is None:
+            book = self._books[target.host_keys] = KeyBook(target.host_keys)
+        return book
+
+    async def _loaded(self, credentials: Credentials) -> list[Any] | None:
+        """The private keys, read once; unlocking one takes a while, so it is done elsewhere."""
+        if not credentials.keys:
+            return None
+        if (keys := self._keys.get(credentials)) is None:
+            keys = await asyncio.to_thread(_load, credentials)
+            self._keys[credentials] = keys
+        return keys
+
+
+def _said(**settings: Any) -> dict[str, Any]:
+    """Settings that are given; for the others asyncssh looks into the client configuration."""
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+class _Bastion:
+    """A host on the way to others: one connection for all of them, opened when it is needed."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._gate = asyncio.Semaphore(AT_ONCE_PER_BASTION)
+        self._opening = asyncio.Lock()
+        self._connection: asyncssh.SSHClientConnection | None = None
+
+    @asynccontextmanager
+    async def opened(
+        self, connect: Callable[[], Awaitable[asyncssh.SSHClientConnection]]
+    ) -> AsyncIterator[asyncssh.SSHClientConnection]:
+        async with self._gate:
+            yield await self._open(connect)
+
+    async def _open(
+        self, connect: Callable[[], Awaitable[asyncssh.SSHClientConnection]]
+    ) -> asyncssh.SSHClientConnection:
+        async with self._opening:
+            if self._connection is None or self._connection.is_closed():
+                try:
+                    self._connection = await connect()
+                except HostUnreachable as error:
+                    raise HostUnreachable(
+                        f"its bastion can't be reached: {error.message}", hint=error.hint
+                    ) from error
+            return self._connection
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+
+class _Visitor(asyncssh.SSHClient):
+    """One login as asyncssh sees it: believes in keys, and notes what was tried."""
+
+    def __init__(self, target: Target, book: KeyBook) -> None:
+        self._target = target
+        self.book = book
+        self.shown: asyncssh.SSHKey | None = None
+        """The host key that was not believed."""
+        self.tried: list[str] = []
+        self.has_begun = False
+        """Whether the host answered at all before it hung up."""
+
+    def validate_host_public_key(
+        self, host: str, addr: str, port: int, key: asyncssh.SSHKey
+    ) -> bool:
+        if self.book.accepts(self._target, key):
+            return True
+        self.shown = key
+        return False
+
+    def begin_auth(self, username: str) -> None:
+        self.has_begun = True
+
+
+def _load(credentials: Credentials) -> list[Any]:
+    return [_loaded(path, credentials.passphrase) for path in credentials.keys]
+
+
+def _loaded(path: Path, passphrase: str | None) -> Any:
+    try:
+        key = asyncssh.read_private_key(path, passphrase)
+    except FileNotFoundError:
+        raise Refused(f"there is no key `{path}`", hint="name a private key under `keys`") from None
+    except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError, OSError) as error:
+        raise _not_opened(path, passphrase, error) from error
+    certificate = path.with_name(f"{path.name}-cert.pub")
+    if certificate.exists():
+        return key, asyncssh.read_certificate(certificate)
+    return key
+
+
+def _not_opened(path: Path, passphrase: str | None, error: Exception) -> Refused:
+    hint = "give it as a reference under `passphrase`, or let an agent hold the key"
+    if isinstance(error, asyncssh.KeyEncryptionError):
+        return Refused(f"can't open the key `{path}`: the passphrase is wrong", hint=hint)
+    if passphrase is None and "assphrase" in str(error):
+        return Refused(f"can't open the key `{path}`: it has a passphrase", hint=hint)
+    return Refused(f"can't read the key `{path}`: {error}", hint="name a private key under `keys`")
+
+
+_DROPPED = (asyncssh.ConnectionLost, ConnectionResetError)
+_REASONS = {
+    errno.ECONNREFUSED: ("refused the connection", "see that sshd runs there, on this port"),
+    errno.EHOSTUNREACH: ("can't be reached", "see that it is up, and on the same network"),
+    errno.ENETUNREACH: ("can't be reached", "there is no way to its network from here"),
+    errno.ETIMEDOUT: ("did not answer", "see that it is up, and that no firewall is in between"),
+}
+
+
+def _unreachable(target: Target, error: Exception, visitor: _Visitor) -> HostUnreachable:
+    """What went wrong, in words that say what to do."""
+    if isinstance(error, asyncssh.HostKeyNotVerifiable):
+        return visitor.book.refusal(target, visitor.shown)
+    if isinstance(error, asyncssh.PermissionDenied):
+        return _not_let_in(target)
+    if isinstance(error, socket.gaierror):
+        return HostUnreachable(
+            f"`{target.address}` is no name that is known here",
+            hint="give its `address` as a number, or add the name to `/etc/hosts`",
+        )
+    if isinstance(error, OSError) and error.errno in _REASONS:
+        what, hint = _REASONS[error.errno]
+        return HostUnreachable(f"{target} {what}", hint=hint)
+    if isinstance(error, _DROPPED):
+        return HostUnreachable(
+            f"{target} hung up {TRIES} times before the login",
+            hint="sshd may have too many logins at once, or refuse this address: see its log",
+        )
+    return HostUnreachable(f"{target}: {error}")
+
+
+def _not_let_in(target: Target) -> HostUnreachable:
+    credentials, who = target.credentials, f"`{target.user}`" if target.user else "us"
+    tried = [f"the key `{path}`" for path in credentials.keys] or ["the usual keys in `~/.ssh`"]
+    tried += ["the keys of the agent"] * (credentials.agent is not None)
+    tried += ["a password"] * (credentials.password is not None)
+    return HostUnreachable(
+        f"{target} does not let {who} in; tried: {', '.join(tried)}",
+        hint="add the public key to `~/.ssh/authorized_keys` of this user there, or give other"
+        " credentials under `ssh`",
+    )

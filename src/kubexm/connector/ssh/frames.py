@@ -1,0 +1,145 @@
+"""Requests to a long-lived shell as text, and its two streams cut into answers.
+
+The shell is a plain POSIX `sh`. A request holds all that it needs: dash reads its input in blocks,
+so a command that read from there would swallow the requests behind it. After each command a mark
+is written to both streams, and how it ended behind the one on standard output. The mark is a
+random number that the shell knows as a variable of its own, so no output holds it by chance.
+
+Words that come from outside are quoted here, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import shlex
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+REFUSED = b"refused"
+"""In place of an exit code: the host obeys another holder."""
+
+# k ENDED: the answer is complete.
+_PRELUDE = """k() { printf '%s%s\\n' "$K" "$1"; printf '%s\\n' "$K" >&2; }
+"""
+
+# For shells that change the host. $D is the directory of the lock, $L the line in it that says
+# that the host obeys us, $G what is recorded of this shell.
+# h: it still does. a MANNER PROGRAM: record that this shell is to be ended, or awaited.
+_LOCK = """h() { IFS= read -r k_line <"$D/holder" && [ "$k_line" = "$L" ]; }
+a() { printf '\\n+\\t%s\\t%s\\tself\\t%s\\t%s\\n' "$G" "$1" "$A" "$2" >>"$D/groups.$T"; }
+"""
+
+GROUP = """read -r _ _ _ _ k_group _ </proc/$$/stat
+read -r _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ k_start _ </proc/$k_group/stat
+read -r k_boot </proc/sys/kernel/random/boot_id
+echo "$k_group $k_start $k_boot $(readlink /proc/$$/ns/pid)"; k 0
+"""
+"""Asks a shell for its process group, when that began, and in which boot and namespace.
+
+The first process of the group is a shell, sudo or su: none of these has a blank in its name.
+"""
+
+EVERYONE = "cat /proc/[0-9]*/stat 2>/dev/null </dev/null; k 0\n"
+"""Asks for all processes."""
+
+
+def started(mark: str) -> str:
+    """What a new shell is told first."""
+    return f"K={mark}\n{_PRELUDE}k 0\n"
+
+
+def enrolled(directory: str, line: str, token: int, task: str, group: Sequence[str]) -> str:
+    """Makes a shell one that changes the host: from now on, others may find it and end it."""
+    told = {"D": directory, "L": line, "T": str(token), "A": task, "G": "\t".join(group)}
+    given = "".join(f"{name}={shlex.quote(value)}\n" for name, value in told.items())
+    return f"{given}{_LOCK}a ended sh; k $?\n"
+
+
+def request(
+    argv: Sequence[str],
+    env: Mapping[str, str] = _NOTHING,
+    cwd: str | None = None,
+    stdin: bytes = b"",
+) -> str:
+    """One command that only looks; its program, never a builtin of the same name."""
+    return plain(body(argv, env, cwd, stdin))
+
+
+def plain(work: str) -> str:
+    """Work that only looks."""
+    return f"{work}; k $?\n"
+
+
+def change(work: str, *, awaited: str | None = None) -> str:
+    """Work that changes the host, if we may; whoever takes over waits for it if it has a name."""
+    if awaited is None:
+        return f"if h; then {work}; k $?; else k refused; fi\n"
+    told = f"a awaited {shlex.quote(awaited)}"
+    return f"if {told} && h; then {work}; k $?; else k refused; fi; a ended sh\n"
+
+
+def body(argv: Sequence[str], env: Mapping[str, str], cwd: str | None, stdin: bytes) -> str:
+    """A command in a process of its own, with its input."""
+    alone = f"( {_alone(argv, env, cwd)} )"
+    if not stdin:
+        return f"{alone} </dev/null"
+    return f"printf %s {b64encode(stdin).decode()} | base64 -d | {alone}"
+
+
+def _alone(argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> str:
+    words = " ".join(map(shlex.quote, argv))
+    there = f"cd -- {shlex.quote(cwd)} && " if cwd is not None else ""
+    given = "".join(f"export {name}={shlex.quote(value)} && " for name, value in env.items())
+    return f"{there}{given}exec {words}"
+
+
+def poured(argv: Sequence[str], env: Mapping[str, str], cwd: str | None, *, asks: bool) -> str:
+    """A command that takes the place of the shell, and reads what comes after the answer to this.
+
+    Whatever goes wrong, the shell exits: it must never take data for requests.
+    """
+    work = f"k 0; {_alone(argv, env, cwd)}; exit 126"
+    return f"if h; then {work}; else k refused; fi\n" if asks else f"{work}\n"
+
+
+class Splitter:
+    """One stream, cut at the marks; what stands before a mark is handed on as it comes."""
+
+    def __init__(
+        self, mark: bytes, take: Callable[[bytes], None], end: Callable[[bytes], None]
+    ) -> None:
+        """`take` gets bytes of the present answer; `end` what stands between mark and newline."""
+        self._mark = mark
+        self._take = take
+        self._end = end
+        self._rest = b""
+
+    def feed(self, data: bytes) -> None:
+        """Take what came."""
+        data = self._rest + data
+        while (at := data.find(self._mark)) >= 0:
+            stop = data.find(b"\n", at)
+            if stop < 0:
+                break
+            if at:
+                self._take(data[:at])
+            self._end(data[at + len(self._mark) : stop])
+            data = data[stop + 1 :]
+        certain = at if at >= 0 else len(data) - _overlap(data, self._mark)
+        if certain:
+            self._take(data[:certain])
+        self._rest = data[certain:]
+
+
+def _overlap(data: bytes, mark: bytes) -> int:
+    """How many bytes at the end may be the beginning of a mark."""
+    for size in range(min(len(mark) - 1, len(data)), 0, -1):
+        if data.endswith(mark[:size]):
+            return size
+    return 0
+
+
+def joined(requests: Iterable[str]) -> bytes:
+    """Requests as they are written."""
+    return "".join(requests).encode(errors="surrogateescape")

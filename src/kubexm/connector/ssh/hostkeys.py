@@ -1,0 +1,77 @@
+"""Keys of hosts: looked up in files that are read once, refused with what to do, or accepted."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import asyncssh
+
+from kubexm.connector.ssh.target import SSH_PORT, HostKeys, Target
+from kubexm.errors import HostUnreachable
+
+Known = asyncssh.SSHKnownHosts
+
+
+class KeyBook:
+    """The known hosts of some files."""
+
+    def __init__(self, settings: HostKeys) -> None:
+        self._settings = settings
+        texts = [path.read_text() for path in settings.files if path.exists()]
+        self.known = asyncssh.import_known_hosts("".join(_ended(text) for text in texts))
+        self._accepted: dict[str, str] = {}
+
+    def accepts(self, target: Target, key: asyncssh.SSHKey) -> bool:
+        """Whether the key of a host that is in no file is believed; if so, it is from now on."""
+        if self._settings.trust != "first-use" or self._knows(target):
+            return False
+        line = _line(target, key)
+        if self._accepted.setdefault(_name(target), line) != line:
+            return False
+        _append(self._settings.files[0], line)
+        return True
+
+    def refusal(self, target: Target, key: asyncssh.SSHKey | None) -> HostUnreachable:
+        """Why a key is not believed, and how to accept it."""
+        if key is None:
+            return HostUnreachable(f"{target} has no host key that is known")
+        shown = f"{key.get_algorithm()} {key.get_fingerprint()}"
+        file = self._settings.files[0] if self._settings.files else Path("~/.ssh/known_hosts")
+        add = f"echo {shlex.quote(_line(target, key))} >> {shlex.quote(str(file))}"
+        if not self._knows(target):
+            return HostUnreachable(
+                f"the host key of {target} is not known: {shown}",
+                hint=f"compare it with what the host itself shows; if it is the same: {add}",
+            )
+        forget = f"ssh-keygen -R {shlex.quote(_name(target))} -f {shlex.quote(str(file))}"
+        return HostUnreachable(
+            f"the host key of {target} is not the one that is known: it shows {shown}",
+            hint="somebody may stand in between; if the host was made anew, and shows the same"
+            f" key itself: {forget} && {add}",
+        )
+
+    def _knows(self, target: Target) -> bool:
+        keys, *_ = self.known.match(target.address, "", target.port or SSH_PORT)
+        return bool(keys)
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith("\n") or not text else f"{text}\n"
+
+
+def _name(target: Target) -> str:
+    if target.port in (None, SSH_PORT):
+        return target.address
+    return f"[{target.address}]:{target.port}"
+
+
+def _line(target: Target, key: asyncssh.SSHKey) -> str:
+    algorithm, encoded, *_ = key.export_public_key().decode().split()
+    return f"{_name(target)} {algorithm} {encoded}"
+
+
+def _append(file: Path, line: str) -> None:
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with file.open("a") as known:
+        known.write(f"{line}\n")

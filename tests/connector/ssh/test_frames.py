@@ -1,0 +1,131 @@
+"""Requests to a shell and their answers, with the shells of this machine."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubexm.connector.ssh import frames
+from kubexm.connector.ssh.frames import Splitter
+
+MARK = "0123456789abcdef"
+SHELLS = [name for name in ("dash", "bash", "busybox") if shutil.which(name)]
+WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20)
+NAMES = st.from_regex(r"[A-Z][A-Z0-9_]{0,5}", fullmatch=True).map(lambda name: f"X_{name}")
+
+
+def cut(stream: bytes, sizes: list[int]) -> list[tuple[bytes, bytes]]:
+    """The answers in a stream that comes in pieces of these sizes: output and how it ended."""
+    answers: list[tuple[bytes, bytes]] = []
+    output = bytearray()
+
+    def end(code: bytes) -> None:
+        answers.append((bytes(output), code))
+        output.clear()
+
+    splitter = Splitter(MARK.encode(), output.extend, end)
+    for size in sizes:
+        splitter.feed(stream[:size])
+        stream = stream[size:]
+    splitter.feed(stream)
+    return answers
+
+
+@given(
+    st.lists(st.binary(max_size=40) | st.just(MARK[:-1].encode()), min_size=1, max_size=4),
+    st.lists(st.integers(1, 20), max_size=30),
+)
+def test_answers_are_cut_exactly_however_they_come(outputs: list[bytes], sizes: list[int]) -> None:
+    stream = b"".join(output + MARK.encode() + b"7\n" for output in outputs)
+
+    assert cut(stream, sizes) == [(output, b"7") for output in outputs]
+
+
+def answered(shell: str, *requests: str) -> list[tuple[bytes, bytes]]:
+    program = [shell, "sh"] if shell == "busybox" else [shell]
+    text = frames.joined((frames.started(MARK), *requests))
+    done = subprocess.run(program, input=text, capture_output=True, check=False, timeout=20)
+    return cut(done.stdout, [])[1:]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@given(words=st.lists(WORDS, min_size=1, max_size=4), name=NAMES, value=WORDS)
+def test_arguments_and_environment_arrive_as_they_are(
+    shell: str, words: list[str], name: str, value: str
+) -> None:
+    shown = ("sh", "-c", f'printf "%s\\0" "$@" "${name}"', "sh", *words)
+
+    (answer,) = answered(shell, frames.request(shown, {name: value}, None, b""))
+
+    assert answer == ("\0".join((*words, value, "")).encode(), b"0")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@given(data=st.binary(min_size=1, max_size=300))
+def test_input_arrives_as_it_is_and_stays_apart_from_requests(shell: str, data: bytes) -> None:
+    both = frames.request(("cat",), {}, None, data), frames.request(("cat",), {}, None, b"")
+
+    assert answered(shell, *both) == [(data, b"0"), (b"", b"0")]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_programs_run_and_not_builtins_of_the_shell(shell: str) -> None:
+    requests = [
+        frames.request(argv, {}, "/", b"")
+        for argv in (("exit", "3"), ("sh", "-c", "exit 3"), ("pwd",), ("kill", "-l", "9"))
+    ]
+
+    codes = [code for _, code in answered(shell, *requests)]
+
+    assert codes == [b"127", b"3", b"0", b"0"]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_what_runs_in_a_directory_that_is_not_there_does_not_run(
+    shell: str, tmp_path: Path
+) -> None:
+    made = tmp_path / "made"
+
+    ((_, code),) = answered(
+        shell, frames.request(("touch", str(made)), {}, str(tmp_path / "none"), b"")
+    )
+
+    assert code != b"0"
+    assert not made.exists()
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_change_is_made_only_while_the_host_obeys(shell: str, tmp_path: Path) -> None:
+    (tmp_path / "holder").write_text("5\ttask\tsince\twho\n")
+    made = tmp_path / "made"
+    work = frames.body(("touch", str(made)), {}, None, b"")
+    group = ("1", "2", "boot")
+
+    mine = answered(
+        shell,
+        frames.enrolled(str(tmp_path), "5\ttask\tsince\twho", 5, "task", group),
+        frames.change(work),
+        frames.change(frames.body(("true",), {}, None, b""), awaited="true"),
+    )
+    made_once = made.exists()
+    made.unlink()
+    other = answered(
+        shell,
+        frames.enrolled(str(tmp_path), "4\told\tsince\twho", 4, "old", group),
+        frames.change(work),
+        frames.change(work, awaited="touch"),
+    )
+
+    assert [code for _, code in mine] == [b"0", b"0", b"0"]
+    assert made_once
+    assert [code for _, code in other] == [b"0", b"refused", b"refused"]
+    assert not made.exists()
+    manners = [
+        line.split("\t")[4] for line in (tmp_path / "groups.5").read_text().split("\n") if line
+    ]
+    assert manners == ["ended", "awaited", "ended"]
