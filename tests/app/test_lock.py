@@ -11,7 +11,7 @@ from contextlib import ExitStack
 import pytest
 from tests.app.site import Site
 
-from kubexm.errors import InvalidInput, LockHeld
+from kubexm.errors import LockHeld
 from kubexm.store import Store
 
 pytestmark = pytest.mark.timeout(120)  # most start processes
@@ -133,12 +133,3 @@ def test_process_that_lost_its_lease_ends_by_itself_and_says_why(site: Site) -> 
     assert "was taken over by another process" in errors
     assert f"kubexm task show {run.id}" in errors
     assert site.stored()[0].interrupted
-
-
-def test_run_on_hosts_that_can_not_be_reached_by_this_version_is_never_made(local: Site) -> None:
-    local.write(HELD)
-
-    with pytest.raises(InvalidInput, match=r"1 host to be reached by ssh.*: `n1`"):
-        local.run()
-
-    assert not local.database.exists()

@@ -91,15 +91,6 @@ def test_a_simulated_host_needs_no_secret_of_a_connection(kubexm: Kubexm, pipeli
     assert kubexm("run", "-f", file, "--simulate").code == 0
 
 
-def test_all_hosts_that_need_ssh_are_named(kubexm: Kubexm, pipeline: Write) -> None:
-    answer = kubexm("run", "-f", pipeline("- {name: a, noop: }"))
-
-    assert answer.code == 2
-    assert "2 hosts to be reached by ssh, which this version can't do yet: `n1`, `n2`" in answer.err
-    assert "--simulate" in answer.err
-    assert "connection: local" not in answer.err
-
-
 def test_a_retry_asks_only_for_the_secrets_of_what_is_left(
     kubexm: Kubexm, pipeline: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:

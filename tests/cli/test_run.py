@@ -406,12 +406,19 @@ def test_a_file_without_settings_takes_a_simulated_world_as_it_is(
     assert answer.code == 0
 
 
-def test_a_host_by_ssh_is_refused_before_anything_is_done(kubexm: Kubexm, pipeline: Write) -> None:
-    answer = kubexm("run", "-f", pipeline(MOTD))
+def test_hosts_that_ssh_can_not_reach_are_named_with_the_reason_and_a_remedy(
+    kubexm: Kubexm, pipeline: Write
+) -> None:
+    hosts = (
+        "    - {name: n1, address: 127.0.0.1, ssh: {port: 1}}\n"
+        "    - {name: n2, address: no.such.host.invalid}\n"
+    )
 
-    assert answer.code == 2
-    assert "reached by ssh" in answer.err
-    assert "--simulate" in answer.err
+    answer = kubexm("run", "-f", pipeline(MOTD, hosts=hosts))
+
+    assert answer.code == 1
+    assert "n1: 127.0.0.1:1 refused the connection; see that sshd runs there" in answer.err
+    assert "n2: `no.such.host.invalid` is no name that is known here; give its" in answer.err
 
 
 def test_a_wrong_command_line_ends_with_two(kubexm: Kubexm, pipeline: Write) -> None:

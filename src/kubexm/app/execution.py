@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
@@ -13,22 +12,21 @@ from pathlib import Path
 from typing import Any
 
 from kubexm import engine, logger
+from kubexm.app.reaching import Reach
 from kubexm.app.readiness import Readiness, Scopes
 from kubexm.common.counting import counted
 from kubexm.common.paths import Home
 from kubexm.common.roles import CONTROL_NODE
-from kubexm.connector.base import Claim, Connector
-from kubexm.connector.hostlock import HostLock
-from kubexm.connector.local import LocalConnector
+from kubexm.connector.base import Claim
 from kubexm.engine import Bus, Control, Journal, Options
 from kubexm.engine.bus import Subscription
 from kubexm.engine.debug import Ask, Debugger
-from kubexm.errors import InvalidInput, LeaseLost, Problem, Refused
+from kubexm.errors import LeaseLost, Problem, Refused
 from kubexm.plan import events
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.records import Layer, RunState
 from kubexm.plan.result import GraphExecutionResult
-from kubexm.runtime.build import Confirm, HostConfig, Runtime, RuntimeConfig, nobody_to_ask
+from kubexm.runtime.build import Confirm, Runtime, RuntimeConfig, nobody_to_ask
 from kubexm.runtime.ledger import Book
 from kubexm.runtime.secrets import SecretVault
 from kubexm.sim.world import World
@@ -193,8 +191,9 @@ async def _runtime(job: Job, front: Front, home: Home) -> AsyncIterator[Runtime]
             if job.claim is not None:
                 world.claim(job.claim)
         needed = _needed(job.graph, job.hosts, job.state.former)
+        reach = stack.enter_context(Reach(home, job.claim, front.vault.reveal, world))
         config = RuntimeConfig(
-            hosts=[_host(host, job, world, home) for host in needed],
+            hosts=[reach.host(host) for host in needed],
             books={host.name: _book(host.name, job) for host in needed},
             confirm=front.confirm,
             secrets=front.vault,
@@ -254,13 +253,6 @@ def learned(result: GraphExecutionResult) -> dict[str, float]:
     return seconds
 
 
-def refuse_what_has_no_connector(graph: ExecutionGraph, hosts: Sequence[InventoryHost]) -> None:
-    """Say it before there is a run that could never go on."""
-    far = [host for host in _needed(graph, hosts) if host.connection != "local"]
-    if far:
-        raise _no_connector(far)
-
-
 def _needed(
     graph: ExecutionGraph, hosts: Sequence[InventoryHost], former: Iterable[Layer] = ()
 ) -> list[InventoryHost]:
@@ -272,40 +264,6 @@ def _needed(
     for item in graph.compensations:
         named.update(host for node in item.nodes for host in node.hosts)
     return [host for host in hosts if host.name in named]
-
-
-def _host(host: InventoryHost, job: Job, world: World | None, home: Home) -> HostConfig:
-    connector: Connector
-    if world is not None:
-        connector, state_dir = world.connector(host.name), "/var/lib/kubexm"
-    elif host.connection == "local":
-        place = home.state / "hosts" / host.name
-        lock = HostLock(place, job.claim) if job.claim is not None else None
-        connector, state_dir = LocalConnector(lock=lock), str(place)
-    else:
-        raise _no_connector([host])
-    return HostConfig(
-        name=host.name,
-        connector=connector,
-        described=host.described(),
-        vars=host.vars,
-        sudo=host.sudo and not _is_root(host),
-        state_dir=state_dir,
-    )
-
-
-def _no_connector(hosts: Sequence[InventoryHost]) -> InvalidInput:
-    names = ", ".join(f"`{host.name}`" for host in hosts[:SHOWN_HOSTS])
-    more = f" and {len(hosts) - SHOWN_HOSTS} more" if len(hosts) > SHOWN_HOSTS else ""
-    return InvalidInput(
-        f"{counted(len(hosts), 'host')} to be reached by ssh, which this version can't do yet:"
-        f" {names}{more}",
-        hint="try it on simulated hosts with `--simulate`, until there is a version with ssh",
-    )
-
-
-def _is_root(host: InventoryHost) -> bool:
-    return host.connection == "local" and os.geteuid() == 0
 
 
 def _not_all(unreachable: Mapping[str, str]) -> Refused:

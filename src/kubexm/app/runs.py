@@ -17,7 +17,6 @@ from kubexm.app.execution import (
     perform_held,
     reached,
     readiness,
-    refuse_what_has_no_connector,
 )
 from kubexm.app.foreknown import Plan
 from kubexm.app.former import hosts_of, on_hosts
@@ -70,8 +69,6 @@ async def run(params: RunParams, front: Front, home: Home) -> RunOutcome:
 async def _carried_out(
     params: RunParams, planned: Planned, world: Path | None, front: Front, home: Home
 ) -> RunOutcome:
-    if world is None:
-        refuse_what_has_no_connector(planned.graph, planned.hosts)
     front.warn(planned.warnings)
     ready = readiness(_job(params, planned, world, None), front, planned.places)
     ready.require(early(planned.hosts))
@@ -279,9 +276,7 @@ def _corrected(
             hint="give the corrected file of the same pipeline",
         )
     front.warn(planned.warnings)
-    if stored.world is None:
-        refuse_what_has_no_connector(planned.graph, planned.hosts)
-    else:
+    if stored.world is not None:
         worlds.refuse_if_another(Path(stored.world), planned, worlds.SAME)
     return _documents(planned, options)
 

@@ -115,7 +115,9 @@ class Runtime:
         except TimeoutError:
             seen = f"; {lost[-1]}" if lost else ""
             self.unreachable[name] = f"did not answer within {OPEN_SECONDS:g} s{seen}"
-        except (KubexmError, OSError) as error:
+        except KubexmError as error:
+            self.unreachable[name] = "; ".join(filter(None, (error.message, error.hint)))
+        except OSError as error:
             self.unreachable[name] = str(error)
 
     async def _until_known(self, host: HostRuntime, lost: list[ConnectionLost]) -> None:

@@ -1,0 +1,87 @@
+"""How the hosts of a job are reached: by SSH, on this machine, or in a simulated world."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from kubexm.common.paths import Home
+from kubexm.common.secrets import SecretRef
+from kubexm.connector.base import Claim, Connector
+from kubexm.connector.hostlock import HostLock
+from kubexm.connector.local import LocalConnector
+from kubexm.runtime.build import HostConfig
+from kubexm.sim import World
+from kubexm.spec.connection import SshSettings
+from kubexm.spec.inventory import InventoryHost
+
+if TYPE_CHECKING:
+    from kubexm.app.dialing import Dialing
+
+Reveal = Callable[[SecretRef], str]
+STATE = "/var/lib/kubexm"
+OWN_STATE = ".local/state/kubexm"
+"""Below the home directory of a user that can't become root."""
+
+
+class Reach:
+    """Makes the connectors of one job, and lets go of what they share."""
+
+    def __init__(
+        self, home: Home, claim: Claim | None, reveal: Reveal, world: World | None
+    ) -> None:
+        self._home = home
+        self._claim = claim
+        self._reveal = reveal
+        self._world = world
+        self._dialing: Dialing | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._dialing is not None:
+            self._dialing.close()
+
+    def host(self, host: InventoryHost) -> HostConfig:
+        """A host of the inventory, with the way to it."""
+        connector, state_dir = self._connector(host)
+        return HostConfig(
+            name=host.name,
+            connector=connector,
+            described=host.described(),
+            vars=host.vars,
+            sudo=host.sudo and not _is_root(host),
+            state_dir=state_dir,
+        )
+
+    def _connector(self, host: InventoryHost) -> tuple[Connector, str]:
+        if self._world is not None:
+            return self._world.connector(host.name), STATE
+        if host.connection == "local":
+            place = self._home.state / "hosts" / host.name
+            lock = HostLock(place, self._claim) if self._claim is not None else None
+            return LocalConnector(lock=lock), str(place)
+        settings = host.ssh or SshSettings()
+        state_dir = STATE if host.sudo or settings.user == "root" else OWN_STATE
+        return self._ssh.connector(host, settings, self._claim, state_dir), state_dir
+
+    @property
+    def _ssh(self) -> Dialing:
+        if self._dialing is None:
+            # What it needs takes long to load, and not every job has to go anywhere.
+            from kubexm.app.dialing import Dialing
+
+            self._dialing = Dialing(self._reveal)
+        return self._dialing
+
+
+def _is_root(host: InventoryHost) -> bool:
+    return host.connection == "local" and os.geteuid() == 0
