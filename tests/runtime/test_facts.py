@@ -22,7 +22,7 @@ from kubexm.runtime.build import HostConfig, Runtime, RuntimeConfig
 from kubexm.sim import Fault, World, WorldSettings
 from kubexm.spec.loader import Loader
 
-GREP = "grep"
+SCRIPT = "sh"
 """What facts are read with."""
 
 
@@ -44,7 +44,7 @@ async def reboot(world: World, kernel: str) -> None:
 
 
 def gathered(world: World) -> int:
-    return world.host("n1").executed[GREP]
+    return world.host("n1").executed[SCRIPT]
 
 
 async def test_a_reconnect_to_a_host_that_did_not_reboot_asks_for_no_facts(world: World) -> None:
@@ -117,8 +117,8 @@ def command(id: str, path: str, after: str = "", when: str | None = None) -> Exe
     return ExecutionNode(id, id, step, ("n1",), after_same_host=lane, when=when)
 
 
-AT = 7
-"""The command with which facts are gathered anew: four before, the new kernel, the boot id."""
+AT = 4
+"""The command with which facts are gathered anew: one before, the new kernel, the boot id."""
 
 
 def anew(path: Path, fault: str, within: float) -> Any:

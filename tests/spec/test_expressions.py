@@ -190,6 +190,11 @@ def test_what_is_wrong_whatever_a_host_tells_is_known_before(text: str, said: st
         "'debian' in facts.os.like",
         "len(facts.addresses) > 1",
         "defined(facts.cpus)",
+        "'tcp/22' in facts.ports",
+        "facts.ports['tcp/80'] == 'nginx'",
+        "facts.filesystems[0].free_mib > 1024",
+        "facts.clock.offset_s < 0.5",
+        "facts.swap_mib == 0 and facts.network.mtu >= 1400",
     ],
 )
 def test_what_may_be_right_on_a_host_is_left_open(text: str) -> None:

@@ -30,11 +30,22 @@ _GROUPS = (
     " www-data:33 backup:34 operator:37 list:38 irc:39 src:40 shadow:42 utmp:43 video:44 sasl:45"
     " plugdev:46 staff:50 games:60 users:100 nogroup:65534"
 )
+FAMILIES = {
+    "ubuntu": "debian",
+    "rhel": "fedora",
+    "centos": "rhel fedora",
+    "rocky": "rhel centos fedora",
+    "almalinux": "rhel centos fedora",
+    "opensuse-leap": "suse opensuse",
+    "sles": "suse",
+}
+"""The systems that a system says it is like, by its short name."""
 _OWN: Mapping[str, Callable[[int, str], str]] = {
     "/etc/hostname": lambda _seed, host: f"{host}\n",
     "/proc/sys/kernel/hostname": lambda _seed, host: f"{host}\n",
     "/etc/machine-id": lambda seed, host: f"{identity(seed, host, 'machine')}\n",
     "/proc/sys/kernel/random/boot_id": lambda seed, host: f"{boot_id(seed, host, 1)}\n",
+    "/sys/class/dmi/id/product_uuid": lambda seed, host: f"{_uuid(seed, host, 'product')}\n",
 }
 
 
@@ -69,7 +80,11 @@ class Delivered(Mapping[str, Value]):
 
 def boot_id(seed: int, host: str, boot: int) -> str:
     """What the kernel calls this boot of a host, in the form of a uuid."""
-    text = identity(seed, host, f"boot {boot}")
+    return _uuid(seed, host, f"boot {boot}")
+
+
+def _uuid(seed: int, host: str, about: str) -> str:
+    text = identity(seed, host, about)
     return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
 
 
@@ -123,8 +138,11 @@ def _system_files(machine: Machine) -> dict[str, str]:
     release = (
         f'PRETTY_NAME="{machine.os_name}"\nID={machine.os_id}\nVERSION_ID="{machine.os_version}"\n'
     )
+    if like := FAMILIES.get(machine.os_id):
+        release += f'ID_LIKE="{like}"\n'
+    memory, swap = (f"{mib * 1024:>15} kB\n" for mib in (machine.memory_mib, machine.swap_mib))
     return {
         "/etc/os-release": release,
-        "/proc/meminfo": f"MemTotal:       {machine.memory_mib * 1024} kB\n",
+        "/proc/meminfo": f"MemTotal:{memory}SwapTotal:{swap}",
         "/proc/sys/kernel/osrelease": f"{machine.kernel}\n",
     }

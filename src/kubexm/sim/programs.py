@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from posixpath import basename
 
 from kubexm.connector.base import Completed
-from kubexm.sim import coreutils, packages, system, systemd
+from kubexm.sim import coreutils, facts, packages, system, systemd
 from kubexm.sim.shell import Program, Shell, failed
 
 PROGRAMS: Mapping[str, Program] = {
@@ -14,6 +14,7 @@ PROGRAMS: Mapping[str, Program] = {
     **packages.PROGRAMS,
     **system.PROGRAMS,
     **systemd.PROGRAMS,
+    "sh": facts.sh,
 }
 
 

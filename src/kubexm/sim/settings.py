@@ -98,6 +98,8 @@ class Machine(
     arch: str = "x86_64"
     cpus: int = 4
     memory_mib: int = 8192
+    swap_mib: int = 0
+    disk_mib: int = 102_400
     files: dict[str, str] = {}
     """Content by path; the directories above come by themselves."""
     services: dict[str, ServiceSettings] = {}

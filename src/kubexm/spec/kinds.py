@@ -8,16 +8,43 @@ from typing import Any
 
 ANYTHING = object()
 """In place of an example, where the kind is not known either."""
+
+
+class _ByAnyName(dict[str, Any]):
+    """In place of a mapping whose names nobody knows: any of them has a value of one kind."""
+
+    def __missing__(self, name: str) -> Any:
+        return next(iter(self.values()))
+
+
 _FACTS: Mapping[str, Any] = {
-    "os": {"id": "debian", "version": "12", "name": "Debian 12", "like": ["debian"]},
+    "os": {
+        "id": "debian",
+        "family": "debian",
+        "version": "12",
+        "name": "Debian 12",
+        "like": ["debian"],
+    },
     "kernel": "6.1.0",
     "arch": "x86_64",
     "cpus": 1,
     "memory_mib": 1,
+    "swap_mib": 1,
+    "disks": [{"name": "sda", "size_mib": 1, "type": "ssd", "model": "disk"}],
+    "filesystems": [{"path": "/", "type": "ext4", "size_mib": 1, "free_mib": 1}],
     "hostname": "host",
     "boot_id": "boot",
     "machine_id": "machine",
+    "product_uuid": "product",
     "addresses": ["192.0.2.1"],
+    "network": {"interface": "eth0", "gateway": "192.0.2.254", "mtu": 1500},
+    "ports": _ByAnyName({"tcp/22": "sshd"}),
+    "clock": {"offset_s": 0.5, "within_s": 0.1},
+    "init": "systemd",
+    "cgroup": 2,
+    "selinux": "disabled",
+    "package_manager": "apt",
+    "runtimes": ["containerd"],
 }
 _REMEDIES = {
     "a number": "compare it, such as `{} > 0`",

@@ -381,17 +381,74 @@ class ModuleSpec(ScopeFields):
     """The tasks, in order."""
 
 
+Amount = Annotated[StrictInt, Field(ge=0)]
+
+
 class SystemSpec(Model):
     """What a host says of its operating system."""
 
     id: Text | None = None
     """Its short name, such as `debian`."""
+    family: Text | None = None
+    """What it is a kind of: `debian`, `rhel`, `suse`, or its own short name."""
     version: Text | None = None
     """Its version, such as `"12"`."""
     name: Text | None = None
     """Its name for people."""
     like: tuple[Text, ...] = ()
     """The systems it is like, by their short names."""
+
+
+class DiskSpec(Model):
+    """A disk of a host."""
+
+    model_config = ConfigDict(alias_generator=str)
+
+    name: Text
+    """What the kernel calls it, such as `sda`."""
+    size_mib: Amount | None = None
+    """Its size, in MiB."""
+    type: Text | None = None
+    """`nvme`, `ssd` or `hdd`; a virtual disk is what it pretends to be."""
+    model: Text | None = None
+    """What its maker calls it, if it tells."""
+
+
+class FilesystemSpec(Model):
+    """A file system of a host that lies on a disk."""
+
+    model_config = ConfigDict(alias_generator=str)
+
+    path: Text
+    """Where it is mounted."""
+    type: Text | None = None
+    """Its kind, such as `ext4`."""
+    size_mib: Amount | None = None
+    """Its size, in MiB."""
+    free_mib: Amount | None = None
+    """How much of it is free for everyone, in MiB."""
+
+
+class NetworkSpec(Model):
+    """The way from a host to the rest of the world."""
+
+    interface: Text | None = None
+    """The interface of the default route."""
+    gateway: Text | None = None
+    """The address that the default route goes to."""
+    mtu: Count | None = None
+    """The largest packet of that interface, in bytes."""
+
+
+class ClockSpec(Model):
+    """The clock of a host beside that of the control node."""
+
+    model_config = ConfigDict(alias_generator=str)
+
+    offset_s: StrictFloat | None = None
+    """By how many seconds it is ahead; less than 0 if it is behind."""
+    within_s: StrictFloat | None = None
+    """How many seconds the offset may be wrong by: half of the time that the question took."""
 
 
 class FactsSpec(Model):
@@ -409,14 +466,39 @@ class FactsSpec(Model):
     """How many processors it has."""
     memory_mib: Count | None = None
     """How much memory it has, in MiB."""
+    swap_mib: Amount | None = None
+    """How much swap it has, in MiB; 0 if there is none."""
+    disks: tuple[DiskSpec, ...] = ()
+    """Its disks, by name."""
+    filesystems: tuple[FilesystemSpec, ...] = ()
+    """Its file systems that lie on disks."""
     hostname: Text | None = None
     """What it calls itself."""
     boot_id: Text | None = None
     """Another at each boot."""
     machine_id: Text | None = None
     """The same at each boot."""
+    product_uuid: Text | None = None
+    """What its maker, or the cloud, calls it; told to root alone."""
     addresses: tuple[Text, ...] = ()
-    """Its IP addresses."""
+    """Its IP addresses, in the order of its interfaces, those of IPv4 first."""
+    network: NetworkSpec | None = None
+    """Its default route."""
+    ports: dict[str, StrictStr] = Field(default_factory=dict)
+    """Ports at which somebody listens, such as `tcp/22`, and the program that does; its name is
+    empty unless it is told to root. `'tcp/22' in facts.ports` asks for one."""
+    clock: ClockSpec | None = None
+    """Its clock beside that of the control node, when the facts were gathered."""
+    init: Text | None = None
+    """Its first process: `systemd`, or what that is called."""
+    cgroup: Count | None = None
+    """The version of its control groups: 1 or 2."""
+    selinux: Text | None = None
+    """`enforcing`, `permissive` or `disabled`."""
+    package_manager: Text | None = None
+    """`apt`, `dnf`, `yum` or `zypper`."""
+    runtimes: tuple[Text, ...] = ()
+    """The container runtimes that are installed: `containerd`, `docker`, `cri-o`."""
 
 
 class HostSpec(Model):

@@ -36,6 +36,10 @@ MODELS: tuple[type[Model], ...] = (
     model.BecomeSpec,
     model.FactsSpec,
     model.SystemSpec,
+    model.DiskSpec,
+    model.FilesystemSpec,
+    model.NetworkSpec,
+    model.ClockSpec,
     model.ModuleSpec,
     model.TaskSpec,
     model.StepSpec,
@@ -67,6 +71,7 @@ _WORDS = {
     "OwnRole": "name",
     "VariableName": "name",
     "Count": "whole number from 1",
+    "Amount": "whole number",
     "Duration": "duration",
     "PositiveDuration": "duration",
     "Share": "number or percentage",
@@ -144,9 +149,9 @@ text, a number or a truth value is written out, as inside of a longer text: `3`,
 | `${facts.NAME}` | what the host tells of itself | when it runs; declared or stored in a plan |
 | `${values.NAME}` | what a `value` or `mint` step before has left | when it runs |
 
-Facts are `os.id`, `os.version`, `os.name`, `os.like`, `kernel`, `arch`, `cpus`, `memory_mib`,
-`hostname`, `addresses`, `machine_id` and `boot_id`; one that a host does not tell is missing, and
-any other name is refused.
+The names of facts and of their parts are those of [FactsSpec](#factsspec), such as `os.id`,
+`memory_mib` and `filesystems.0.free_mib`; one that a host does not tell is missing, and any other
+name is refused.
 Parts of mappings and lists are named with dots: `${vars.app.ports.0}`.
 A variable may hold references to other variables and to the host, a label to `host.name` and
 `host.address`.

@@ -1,0 +1,78 @@
+"""What a simulated host tells of itself, in the words in which a real one would."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+from kubexm.common.facts import FACTS_SCRIPT
+from kubexm.connector.base import Completed
+from kubexm.sim.delivered import FAMILIES
+from kubexm.sim.shell import Shell, said
+from kubexm.sim.state import Service
+
+_FILES = (
+    "/etc/os-release",
+    "/proc/meminfo",
+    "/proc/sys/kernel/osrelease",
+    "/proc/sys/kernel/hostname",
+    "/proc/sys/kernel/random/boot_id",
+    "/etc/machine-id",
+)
+_PACKAGE_TOOLS = {"rhel": "dnf", "suse": "zypper"}
+_RUNTIMES = {
+    "containerd": "containerd",
+    "containerd.io": "containerd",
+    "docker.io": "dockerd",
+    "docker-ce": "dockerd",
+    "cri-o": "crio",
+}
+_PRODUCT = "/sys/class/dmi/id/product_uuid"
+_COLUMNS = "Filesystem Type 1024-blocks Used Available Capacity Mounted on"
+
+
+def sh(shell: Shell, args: Sequence[str]) -> Completed:
+    """Only the script that asks for facts."""
+    match list(args):
+        case ["-c", script] if script.startswith(FACTS_SCRIPT):
+            return said("".join(f"{line}\n" for line in _told(shell)))
+    raise shell.unexpected()
+
+
+def _told(shell: Shell) -> Iterator[str]:
+    machine = shell.around.machine
+    yield f"clock:{time.time():.9f}"
+    yield f"arch:{machine.arch}"
+    for path in _FILES:
+        text = shell.files.read(path).decode() if shell.files.lookup(path) else ""
+        yield from (f"{path}:{line}" for line in text.splitlines())
+    yield f"/proc/self/status:Cpus_allowed:\t{(1 << machine.cpus) - 1:x}"
+    yield f"/sys/block/vda/size:{machine.disk_mib * 2048}"
+    yield "/sys/block/vda/queue/rotational:0"
+    yield from ("init:systemd", "cgroup:2", "mtu:1500")
+    yield from (f"tool:{tool}" for tool in _tools(shell))
+    yield "route:eth0 0100000A"
+    yield f"uuid:{shell.files.read(_PRODUCT).decode().strip()}"
+    yield from ("@addresses", shell.around.address, "@filesystems", _COLUMNS)
+    blocks = machine.disk_mib * 1024
+    yield f"/dev/vda1 ext4 {blocks} {blocks // 10} {blocks - blocks // 10} 10% /"
+    yield from ("@ports", *_ports(shell))
+
+
+def _tools(shell: Shell) -> Iterator[str]:
+    family = FAMILIES.get(shell.around.machine.os_id, "").split()
+    yield next((_PACKAGE_TOOLS[name] for name in family if name in _PACKAGE_TOOLS), "apt-get")
+    for package, tool in _RUNTIMES.items():
+        if shell.version(package) is not None:
+            yield tool
+
+
+def _ports(shell: Shell) -> Iterator[str]:
+    for key in sorted(shell.state.keys("service:")):
+        service = shell.state.get(key)
+        if isinstance(service, Service) and service.active:
+            name = key.removeprefix("service:").removesuffix(".service")
+            for port in service.ports:
+                yield f'tcp LISTEN 0 128 *:{port} *:* users:(("{name}",pid=1,fd=3))'
+    for key in sorted(shell.state.keys("port:")):
+        yield f"tcp LISTEN 0 128 *:{key.removeprefix('port:')} *:*"
