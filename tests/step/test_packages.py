@@ -9,6 +9,7 @@ import pytest
 from tests.step.places import SimPlace
 
 from kubexm.errors import StepFailed
+from kubexm.runner import facts
 from kubexm.runner.host import Host
 from kubexm.sim import (
     Machine,
@@ -98,8 +99,32 @@ def test_is_not_interrupted() -> None:
 
 
 def test_refuses_an_operating_system_it_cannot_handle(place: SimPlace) -> None:
-    facts = {"os": {"id": "rocky", "like": ["rhel"], "name": "Rocky Linux 9"}}
-    host = Host("there", place.world.connector("there"), facts=facts)
+    alpine = {"os": {"id": "alpine", "name": "Alpine Linux 3"}}
+    host = Host("there", place.world.connector("there"), facts=alpine)
 
-    with pytest.raises(StepFailed, match="can't handle packages of `Rocky Linux 9`"):
+    with pytest.raises(StepFailed, match="can't handle packages of `Alpine Linux 3`"):
         place.run(Package(("jq",)), host=host)
+
+
+@pytest.mark.parametrize("system", ["rocky", "opensuse-leap"])
+def test_installs_and_restores_by_dnf_and_zypper(tmp_path: Path, system: str) -> None:
+    settings = WorldSettings(
+        machine=Machine(
+            os_id=system, packages={"curl": "7.76.1-26"}, files={"/etc/nginx/keep": ""}
+        ),
+        packages={"nginx": NGINX},
+    )
+    place = SimPlace(tmp_path, settings)
+    place.host.facts = place.wait(facts.gather(place.host))
+    before, step = place.state(), Package(("nginx", "jq", "curl=8.0-1"))
+
+    verdict = place.verdict(step)
+    place.run(step)
+
+    wanted = "nginx is not installed; jq is not installed; curl 7.76.1-26, want 8.0-1"
+    assert verdict.reason == wanted
+    assert place.verdict(step).satisfied
+    assert place.world.host("there").executed["rpm"]
+    place.undo(step)
+    assert place.state() == before
+    place.close()

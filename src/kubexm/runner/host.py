@@ -7,6 +7,7 @@ from typing import Any
 
 from kubexm.connector.base import Command, Completed, Connector, FileStat, LineSink
 from kubexm.errors import CommandFailed
+from kubexm.runner import causes
 
 # What a step needs to describe a command; the channel itself stays out of its reach.
 __all__ = ["Command", "Completed", "FileStat", "Host", "LineSink"]
@@ -67,9 +68,12 @@ class Host:
 
     @staticmethod
     def checked(argv: Sequence[str], done: Completed) -> Completed:
-        """The same answer if it is a success, else `CommandFailed`."""
+        """The same answer if it is a success, else `CommandFailed` with what to do about it."""
         if not done.ok:
-            raise CommandFailed(argv, done.exit, stdout=done.text, stderr=done.error_text)
+            hint = causes.hint_for(argv, done)
+            raise CommandFailed(
+                argv, done.exit, stdout=done.text, stderr=done.error_text, hint=hint
+            )
         return done
 
     async def put(

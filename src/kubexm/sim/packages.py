@@ -1,7 +1,8 @@
-"""Simulated apt and dpkg: packages that come, go, and bring files and services along."""
+"""Simulated apt, dnf, yum and zypper: packages come, go, and bring files and services along."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from posixpath import dirname
 
@@ -81,4 +82,63 @@ def dpkg(shell: Shell, args: Sequence[str]) -> Completed:
     return OK
 
 
-PROGRAMS: Mapping[str, Program] = {"apt-get": apt_get, "dpkg": dpkg, "dpkg-query": dpkg_query}
+def dnf(shell: Shell, args: Sequence[str]) -> Completed:
+    words = _words(shell, args, _DNF_FLAGS)
+    verb, names = words[0], [_VERSION.sub(r"\1=\2", name) for name in words[1:]]
+    return _handled(shell, {"makecache": "refresh"}.get(verb, verb), names)
+
+
+def zypper(shell: Shell, args: Sequence[str]) -> Completed:
+    rest = list(args)
+    if "--repo" in rest:
+        place = rest.index("--repo")
+        del rest[place : place + 2]
+    words = _words(shell, rest, _ZYPPER_FLAGS)
+    return _handled(shell, words[0], words[1:])
+
+
+def _words(shell: Shell, args: Sequence[str], flags: frozenset[str]) -> list[str]:
+    given = {arg.partition("=")[0] for arg in args if arg.startswith("-")} - {"--"}
+    words = [arg for arg in args if not arg.startswith("-")]
+    if not words or not given <= flags:
+        raise shell.unexpected()
+    return words
+
+
+def _handled(shell: Shell, verb: str, names: Sequence[str]) -> Completed:
+    if verb == "refresh":
+        return OK
+    if verb not in ("install", "remove"):
+        raise shell.unexpected()
+    if shell.files.full:
+        return failed("Error: No space left on device")
+    for name in names:
+        _install(shell, name) if verb == "install" else _remove(shell, name)
+    return OK
+
+
+def rpm(shell: Shell, args: Sequence[str]) -> Completed:
+    if list(args[:2]) != ["-q", "--qf"] or not args[2].endswith("\\tinstalled\\n"):
+        raise shell.unexpected()
+    lines, missing = [], 0
+    for name in (name for name in args[3:] if name != "--"):
+        version = shell.version(name)
+        missing += version is None
+        lines.append(f"{name}\t{version}\tinstalled" if version else _UNKNOWN.format(name))
+    return Completed(missing, "".join(f"{line}\n" for line in lines).encode())
+
+
+_UNKNOWN = "package {} is not installed"
+_VERSION = re.compile(r"^(.+?)-(\d.*)$")
+_DNF_FLAGS = frozenset(("-y", "-q", "--setopt", "--disablerepo", "--enablerepo"))
+_ZYPPER_FLAGS = frozenset(("--non-interactive", "--quiet", "--oldpackage", "--no-recommends"))
+
+PROGRAMS: Mapping[str, Program] = {
+    "apt-get": apt_get,
+    "dnf": dnf,
+    "dpkg": dpkg,
+    "dpkg-query": dpkg_query,
+    "rpm": rpm,
+    "yum": dnf,
+    "zypper": zypper,
+}
