@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
+from tests.runner.hosts import on_this_machine
 
 from kubexm.connector.base import Completed
-from kubexm.connector.local import LocalConnector
 from kubexm.errors import CommandFailed, StepFailed
 from kubexm.runner import files, services
 from kubexm.runner.host import Host
-
-T = TypeVar("T")
-
-
-def on_this_machine(work: Callable[[Host], Awaitable[T]]) -> T:
-    async def scenario() -> T:
-        connector = LocalConnector()
-        try:
-            return await work(Host("here", connector))
-        finally:
-            await connector.close()
-
-    return asyncio.run(scenario())
 
 
 def test_stat_as_a_command_and_as_a_call_say_the_same(tmp_path: Path) -> None:

@@ -69,6 +69,16 @@ def state_of(answer: Completed, unit: str) -> UnitState:
     return UnitState(load, active, file, stale == "yes")
 
 
+def system_command(host: Host) -> Command:
+    """Ask how systemd itself is; `system_of` reads the answer."""
+    return host.command("systemctl", "is-system-running", sudo=False, env=C_LOCALE)
+
+
+def system_of(answer: Completed) -> str:
+    """`running`, `degraded` if some unit has failed, `starting`, …; `offline` without systemd."""
+    return answer.text.strip() or "offline"
+
+
 def record_path(host: Host, unit: str) -> str:
     """Where the host keeps the digest of the files a unit was last started with."""
     return f"{host.state_dir}/services/{unit}.sha256"
@@ -94,6 +104,12 @@ async def state(host: Host, unit: str, *, sudo: bool | None = None) -> UnitState
     """What systemd says of a unit."""
     (answer,) = await host.batch((state_command(host, unit, sudo=sudo),))
     return state_of(answer, unit)
+
+
+async def system(host: Host) -> str:
+    """How systemd itself is."""
+    (answer,) = await host.batch((system_command(host),))
+    return system_of(answer)
 
 
 async def is_active(host: Host, unit: str, *, sudo: bool | None = None) -> bool:
@@ -124,6 +140,21 @@ async def enable(host: Host, unit: str, *, sudo: bool | None = None) -> None:
 
 async def disable(host: Host, unit: str, *, sudo: bool | None = None) -> None:
     await host.run("systemctl", "disable", "--", unit, sudo=sudo)
+
+
+async def reload(host: Host, unit: str, *, sudo: bool | None = None) -> None:
+    """Have a unit read its files again; one that can't is started anew."""
+    await host.run("systemctl", "reload-or-restart", "--", unit, sudo=sudo)
+
+
+async def mask(host: Host, unit: str, *, sudo: bool | None = None) -> None:
+    """Have nobody start a unit; one that runs goes on."""
+    await host.run("systemctl", "mask", "--", unit, sudo=sudo)
+
+
+async def unmask(host: Host, unit: str, *, sudo: bool | None = None) -> None:
+    """Let a unit be started again."""
+    await host.run("systemctl", "unmask", "--", unit, sudo=sudo)
 
 
 async def daemon_reload(host: Host, *, sudo: bool | None = None) -> None:

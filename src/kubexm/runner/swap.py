@@ -1,0 +1,80 @@
+"""Swap of a host: what is in use, off and on again, now and at each boot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kubexm.connector.base import C_LOCALE
+from kubexm.errors import StepFailed
+from kubexm.runner import files, text
+from kubexm.runner.host import Command, Completed, Host
+
+FSTAB = "/etc/fstab"
+_MARK = "# off by kubexm: "
+
+
+def areas_command(host: Host) -> Command:
+    """Ask which swap is in use; `areas_of` reads the answer."""
+    return host.command("cat", "/proc/swaps", sudo=False, env=C_LOCALE)
+
+
+def areas_of(answer: Completed) -> dict[str, int]:
+    """The size of each swap in use in KiB, by its path."""
+    rows = (line.split() for line in answer.text.splitlines()[1:])
+    return {row[0]: int(row[2]) for row in rows if len(row) >= 5}
+
+
+async def areas(host: Host) -> dict[str, int]:
+    """The size of each swap in use in KiB, by its path."""
+    (answer,) = await host.batch((areas_command(host),))
+    return areas_of(answer)
+
+
+async def turn_off(host: Host, *, sudo: bool | None = None) -> None:
+    """Use no swap until the next boot."""
+    argv = ("swapoff", "-a")
+    done = await host.execute(host.command(*argv, sudo=sudo, env=C_LOCALE))
+    if "Cannot allocate memory" in done.error_text:
+        raise StepFailed(
+            "can't turn swap off: what lies there does not fit into memory",
+            hint="end something that uses much memory, or give the host more",
+        )
+    Host.checked(argv, done)
+
+
+async def turn_on(host: Host, path: str, *, sudo: bool | None = None) -> None:
+    """Use this swap until the next boot."""
+    await host.run("swapon", "--", path, sudo=sudo, env=C_LOCALE)
+
+
+async def turn_off_at_boot(host: Host, *, sudo: bool | None = None) -> None:
+    """Have no swap turned on by the table of file systems; `turn_on_at_boot` takes that back."""
+    await _edit(host, sudo, commented)
+
+
+async def turn_on_at_boot(host: Host, *, sudo: bool | None = None) -> None:
+    """Have the swap turned on again that `turn_off_at_boot` has turned off."""
+    await _edit(host, sudo, uncommented)
+
+
+def commented(table: str) -> str:
+    """A table of file systems with its swap commented out."""
+    lines = [_MARK + line if _is_swap(line) else line for line in text.split(table)]
+    return text.joined(lines, text.ends_its_last_line(table))
+
+
+def uncommented(table: str) -> str:
+    """The same table before that."""
+    lines = [line.removeprefix(_MARK) for line in text.split(table)]
+    return text.joined(lines, text.ends_its_last_line(table))
+
+
+def _is_swap(line: str) -> bool:
+    fields = line.split()
+    return len(fields) > 2 and not fields[0].startswith("#") and fields[2] == "swap"
+
+
+async def _edit(host: Host, sudo: bool | None, edit: Callable[[str], str]) -> None:
+    found = await files.read(host, FSTAB, sudo=sudo)
+    if found is not None and (new := text.encoded(edit(text.decoded(found)))) != found:
+        await files.write(host, FSTAB, new, sudo=sudo)

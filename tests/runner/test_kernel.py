@@ -1,0 +1,156 @@
+"""Settings and modules of the kernel, and swap."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.runner.apart import work_apart
+from tests.runner.hosts import complained, on_this_machine, said, scripted
+
+from kubexm.errors import CommandFailed, StepFailed
+from kubexm.runner import modules, swap, sysctl
+from kubexm.runner.host import Host
+
+KEY = "net.ipv4.ip_forward"
+
+
+def test_a_setting_is_set_at_once_and_for_good(apart: int) -> None:
+    async def work(host: Host) -> None:
+        wanted = "0" if await sysctl.value(host, KEY) == "1" else "1"
+        ports = "net.ipv4.ip_local_port_range"
+        await sysctl.set_for_good(host, "90-test", {KEY: wanted, ports: "20000  30000"})
+        assert await sysctl.value(host, KEY) == wanted
+        assert await sysctl.value(host, ports) == "20000 30000"
+        written = await host.get("/etc/sysctl.d/90-test.conf")
+        assert written == f"{KEY} = {wanted}\n{ports} = 20000 30000\n".encode()
+
+    work_apart(apart, work)
+
+
+def test_a_setting_that_the_kernel_has_not_or_does_not_take_is_named(apart: int) -> None:
+    async def missing(host: Host) -> None:
+        assert await sysctl.value(host, "net.no.such") is None
+        await sysctl.set_now(host, "net.no.such", "1")
+
+    with pytest.raises(StepFailed, match=r"has no setting `net\.no\.such`"):
+        work_apart(apart, missing)
+    with pytest.raises(StepFailed, match="does not take `many`"):
+        work_apart(apart, lambda host: sysctl.set_now(host, KEY, "many"))
+
+
+def test_names_with_slashes_may_have_dots_in_their_parts() -> None:
+    assert sysctl.place_of("net.ipv4.ip_forward") == "/proc/sys/net/ipv4/ip_forward"
+    assert sysctl.place_of("net/ipv4/conf/eth0.1/forwarding").endswith("/eth0.1/forwarding")
+
+
+def test_modules_are_looked_for_by_the_name_that_the_kernel_has() -> None:
+    command = on_this_machine(_asked)
+
+    assert command == ("test", "-d", "/sys/module/br_netfilter")
+    assert not on_this_machine(lambda host: modules.loaded(host, "no-such-module"))
+
+
+async def _asked(host: Host) -> tuple[str, ...]:
+    return modules.loaded_command(host, "br-netfilter").argv
+
+
+def test_modules_are_loaded_now_and_at_boot() -> None:
+    async def work(host: Host) -> None:
+        await modules.load(host, "overlay")
+        await modules.load_at_boot(host, "k8s", ["overlay", "br_netfilter"])
+        await modules.unload(host, "overlay")
+
+    _, connector = scripted(work)
+
+    path = "/etc/modules-load.d/k8s.conf"
+    assert connector.files[path] == b"overlay\nbr_netfilter\n"
+    assert connector.changes == ["modprobe -- overlay", f"write {path}", "modprobe -r -- overlay"]
+
+
+def test_a_module_that_the_host_has_not_is_named() -> None:
+    said_no = "modprobe: FATAL: Module x not found in directory /lib/modules/6.1.0-28-amd64\n"
+
+    with pytest.raises(StepFailed, match="no module `x` for the kernel that it runs") as caught:
+        scripted(lambda host: modules.load(host, "x"), {"modprobe": complained(said_no)})
+
+    assert "install the package" in caught.value.hint
+
+
+def test_a_host_without_a_tool_is_told_so() -> None:
+    gone = complained("sh: 1: exec: modprobe: not found\n", 127)
+
+    with pytest.raises(CommandFailed) as caught:
+        scripted(lambda host: modules.load(host, "x"), {"modprobe": gone})
+
+    assert caught.value.hint.startswith("the host has no `modprobe`")
+
+
+SWAPS = """\
+Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority
+/dev/sda2                               partition\t998396\t\t0\t\t-2
+/swapfile                               file\t\t2097148\t\t512\t\t-3
+"""
+FSTAB = """\
+# /etc/fstab: static file system information.
+UUID=1-2 / ext4 errors=remount-ro 0 1
+/dev/sda2 none swap sw 0 0
+#/old none swap sw 0 0
+/swapfile\tswap\tswap\tdefaults\t0\t0"""
+
+
+def test_swap_in_use_is_read() -> None:
+    assert swap.areas_of(said(SWAPS)) == {"/dev/sda2": 998396, "/swapfile": 2097148}
+    here = Path("/proc/swaps").read_text().splitlines()[1:]
+    assert list(on_this_machine(swap.areas)) == [line.split()[0] for line in here]
+
+
+def test_swap_goes_from_the_table_and_comes_back() -> None:
+    async def work(host: Host) -> bytes:
+        await swap.turn_off_at_boot(host)
+        await swap.turn_off_at_boot(host)
+        off = await host.get(swap.FSTAB)
+        await swap.turn_on_at_boot(host)
+        return off
+
+    off, connector = scripted(work, files={swap.FSTAB: FSTAB.encode()})
+
+    assert [line for line in off.decode().splitlines() if " off by kubexm: " in line] == [
+        "# off by kubexm: /dev/sda2 none swap sw 0 0",
+        "# off by kubexm: /swapfile\tswap\tswap\tdefaults\t0\t0",
+    ]
+    assert connector.files[swap.FSTAB] == FSTAB.encode()
+    assert connector.changes == [f"write {swap.FSTAB}"] * 2
+
+
+@given(st.lists(st.sampled_from([*FSTAB.split("\n"), ""])).map("\n".join))
+def test_any_table_comes_back_as_it_was(table: str) -> None:
+    assert swap.uncommented(swap.commented(table)) == table
+
+
+def test_swap_that_does_not_fit_into_memory_says_what_to_do() -> None:
+    full = complained("swapoff: /swapfile: swapoff failed: Cannot allocate memory\n")
+
+    with pytest.raises(StepFailed, match="does not fit into memory") as caught:
+        scripted(swap.turn_off, {"swapoff": full})
+
+    assert "memory" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("tee: /etc/x: Read-only file system", "mounted read-only"),
+        ("cp: error writing 'x': No space left on device", "is full"),
+        ("sudo: a password is required", "sudo without a password"),
+        ("something else", ""),
+    ],
+)
+def test_what_a_failed_command_says_tells_what_to_do(words: str, hint: str) -> None:
+    with pytest.raises(CommandFailed) as caught:
+        Host.checked(("x",), complained(words))
+
+    assert hint in caught.value.hint
+    assert bool(hint) == bool(caught.value.hint)
