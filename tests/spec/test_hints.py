@@ -34,7 +34,7 @@ def test_a_parameter_beside_its_step_is_to_be_indented() -> None:
 @pytest.mark.parametrize(
     ("word", "near"),
     [
-        ("user", None),
+        ("cron", None),
         ("group", None),
         ("comand", "command"),
         ("fiel", "file"),

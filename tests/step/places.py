@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.runner.apart import Apart
 from tests.virtual import VirtualLoop
 
 from kubexm.common.secrets import SecretRef
@@ -135,6 +136,30 @@ class SimPlace(Place):
     def close(self) -> None:
         super().close()
         self.world.close()
+
+
+class ApartPlace(Place):
+    """This machine set apart by a process."""
+
+    def __init__(self, pid: int) -> None:
+        self._connector = Apart(pid)
+        self._beyond = Path(f"/proc/{pid}/root")
+        host = Host("apart", self._connector, state_dir="/home/.kubexm")
+        super().__init__(host, "/home", asyncio.Runner())
+
+    def state(self) -> Mapping[str, object]:
+        kept = ("passwd", "group", "shadow", "gshadow", "subuid", "subgid", "hostname")
+        found: dict[str, object] = {
+            name: sorted((self._beyond / "etc" / name).read_bytes().splitlines()) for name in kept
+        }
+        for directory in ("etc/sysctl.d", "home"):
+            names = {path.name for path in (self._beyond / directory).iterdir()}
+            found[directory] = names - {".kubexm"}
+        return found
+
+    def close(self) -> None:
+        self.wait(self._connector.close())
+        super().close()
 
 
 def _described(path: Path) -> object:

@@ -21,6 +21,8 @@ from kubexm.step.commands import Command
 from kubexm.step.contract import Step
 from kubexm.step.edits import ManagedBlock
 from kubexm.step.files import FilePresent
+from kubexm.step.identity import Hostname, UserPresent
+from kubexm.step.kernel import KernelModule, KernelSettings, NoSwap
 from kubexm.step.packages import Package
 from kubexm.step.services import Service
 from kubexm.step.values import FetchValue, Minted
@@ -29,6 +31,7 @@ from kubexm.step.waits import WaitFor
 UNIT = "/etc/systemd/system/ssh.service"
 MACHINE = Machine(
     packages={"curl": "7.88"},
+    swap_mib=1024,
     files={UNIT: "[Service]\n"},
     services={
         "ssh": ServiceSettings(active=True, enabled=True),
@@ -97,6 +100,12 @@ STEPS: Mapping[str, Case] = {
     "service that starts": case(Service("idle", restarts_on=("/etc/passwd",))),
     "service that stops": case(Service("ssh", running=False, enabled=False)),
     "service that restarts": case(Service("ssh"), reads_its_unit_anew),
+    "sysctl": case(KernelSettings("90-x", {"vm.swappiness": 10})),
+    "kernel-module": case(KernelModule("br_netfilter")),
+    "no-swap": case(NoSwap()),
+    "hostname": case(Hostname("web1")),
+    "user that comes": case(UserPresent("shop", groups=("adm",))),
+    "user that changes": case(UserPresent("www-data", shell="/bin/sh")),
     "value": case(FetchValue("v", ("echo", "v"))),
     "mint": case(Minted("v", ("echo", "v"))),
     "wait": case(WaitFor(command=("true",))),

@@ -25,12 +25,12 @@ class ClockState:
     """The unit that does; nothing if none runs."""
 
 
-def state_commands(host: Host) -> tuple[Command, Command]:
+def state_commands(host: Host, *, sudo: bool | None = None) -> tuple[Command, Command]:
     """Ask for the zone, and for who keeps the clock right; `state_of` reads the answers."""
     wanted = (f"--property={name}" for name in _PROPERTIES)
     return (
-        host.command("timedatectl", "show", *wanted, sudo=False, env=C_LOCALE),
-        host.command("systemctl", "is-active", *_KEEPERS, sudo=False, env=C_LOCALE),
+        host.command("timedatectl", "show", *wanted, sudo=sudo, env=C_LOCALE),
+        host.command("systemctl", "is-active", *_KEEPERS, sudo=sudo, env=C_LOCALE),
     )
 
 
@@ -45,9 +45,9 @@ def state_of(answers: Sequence[Completed]) -> ClockState:
     return ClockState(zone, synchronised == "yes", keeper)
 
 
-async def state(host: Host) -> ClockState:
+async def state(host: Host, *, sudo: bool | None = None) -> ClockState:
     """The zone of a host, and who keeps its clock right."""
-    return state_of(await host.batch(state_commands(host)))
+    return state_of(await host.batch(state_commands(host, sudo=sudo)))
 
 
 async def set_zone(host: Host, zone: str, *, sudo: bool | None = None) -> None:

@@ -21,9 +21,9 @@ class Names:
     at_boot: str
 
 
-def name_commands(host: Host) -> tuple[Command, Command]:
+def name_commands(host: Host, *, sudo: bool | None = None) -> tuple[Command, Command]:
     """Ask for both names; `names_of` reads the answers."""
-    now, boot = (host.command("cat", path, sudo=False, env=C_LOCALE) for path in (_NOW, PATH))
+    now, boot = (host.command("cat", path, sudo=sudo, env=C_LOCALE) for path in (_NOW, PATH))
     return now, boot
 
 
@@ -35,9 +35,9 @@ def names_of(answers: Sequence[Completed]) -> Names:
     return Names(now.text.strip(), next(told, ""))
 
 
-async def names(host: Host) -> Names:
+async def names(host: Host, *, sudo: bool | None = None) -> Names:
     """Both names."""
-    return names_of(await host.batch(name_commands(host)))
+    return names_of(await host.batch(name_commands(host, sudo=sudo)))
 
 
 async def set_now(host: Host, name: str, *, sudo: bool | None = None) -> None:

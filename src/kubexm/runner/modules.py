@@ -12,9 +12,9 @@ from kubexm.runner.host import Command, Completed, Host
 _DIRECTORY = "/etc/modules-load.d"
 
 
-def loaded_command(host: Host, name: str) -> Command:
+def loaded_command(host: Host, name: str, *, sudo: bool | None = None) -> Command:
     """Ask whether a module is loaded, or part of the kernel; `is_loaded` reads the answer."""
-    return host.command("test", "-d", f"/sys/module/{_kernel_name(name)}", sudo=False)
+    return host.command("test", "-d", f"/sys/module/{_kernel_name(name)}", sudo=sudo)
 
 
 def is_loaded(answer: Completed) -> bool:
@@ -27,9 +27,9 @@ def boot_file(name: str) -> str:
     return f"{_DIRECTORY}/{name}.conf"
 
 
-async def loaded(host: Host, name: str) -> bool:
+async def loaded(host: Host, name: str, *, sudo: bool | None = None) -> bool:
     """Whether a module is loaded, or part of the kernel."""
-    (answer,) = await host.batch((loaded_command(host, name),))
+    (answer,) = await host.batch((loaded_command(host, name, sudo=sudo),))
     return is_loaded(answer)
 
 

@@ -27,10 +27,10 @@ class Modes:
     at_boot: Mode
 
 
-def mode_commands(host: Host) -> tuple[Command, Command]:
+def mode_commands(host: Host, *, sudo: bool | None = None) -> tuple[Command, Command]:
     """Ask for both modes; `modes_of` reads the answers."""
     paths = (_ENFORCE, CONFIG)
-    now, boot = (host.command("cat", path, sudo=False, env=C_LOCALE) for path in paths)
+    now, boot = (host.command("cat", path, sudo=sudo, env=C_LOCALE) for path in paths)
     return now, boot
 
 
@@ -43,14 +43,14 @@ def modes_of(answers: Sequence[Completed]) -> Modes:
     return Modes(_NOW.get(now.text.strip(), "disabled"), boot)
 
 
-async def modes(host: Host) -> Modes:
+async def modes(host: Host, *, sudo: bool | None = None) -> Modes:
     """Both modes."""
-    return modes_of(await host.batch(mode_commands(host)))
+    return modes_of(await host.batch(mode_commands(host, sudo=sudo)))
 
 
 async def set_now(host: Host, mode: Mode, *, sudo: bool | None = None) -> None:
     """Change what it does until the next boot."""
-    found = (await modes(host)).now
+    found = (await modes(host, sudo=sudo)).now
     if found == mode:
         return
     if "disabled" in (found, mode):

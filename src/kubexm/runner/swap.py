@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from kubexm.connector.base import C_LOCALE
 from kubexm.errors import StepFailed
@@ -13,9 +14,9 @@ FSTAB = "/etc/fstab"
 _MARK = "# off by kubexm: "
 
 
-def areas_command(host: Host) -> Command:
+def areas_command(host: Host, *, sudo: bool | None = None) -> Command:
     """Ask which swap is in use; `areas_of` reads the answer."""
-    return host.command("cat", "/proc/swaps", sudo=False, env=C_LOCALE)
+    return host.command("cat", "/proc/swaps", sudo=sudo, env=C_LOCALE)
 
 
 def areas_of(answer: Completed) -> dict[str, int]:
@@ -24,9 +25,9 @@ def areas_of(answer: Completed) -> dict[str, int]:
     return {row[0]: int(row[2]) for row in rows if len(row) >= 5}
 
 
-async def areas(host: Host) -> dict[str, int]:
+async def areas(host: Host, *, sudo: bool | None = None) -> dict[str, int]:
     """The size of each swap in use in KiB, by its path."""
-    (answer,) = await host.batch((areas_command(host),))
+    (answer,) = await host.batch((areas_command(host, sudo=sudo),))
     return areas_of(answer)
 
 
@@ -52,9 +53,16 @@ async def turn_off_at_boot(host: Host, *, sudo: bool | None = None) -> None:
     await _edit(host, sudo, commented)
 
 
-async def turn_on_at_boot(host: Host, *, sudo: bool | None = None) -> None:
-    """Have the swap turned on again that `turn_off_at_boot` has turned off."""
-    await _edit(host, sudo, uncommented)
+async def turn_on_at_boot(
+    host: Host, lines: Sequence[str] | None = None, *, sudo: bool | None = None
+) -> None:
+    """Have the swap turned on again that `turn_off_at_boot` has turned off; of these lines."""
+    await _edit(host, sudo, partial(uncommented, lines=lines))
+
+
+def lines_of(table: str) -> list[str]:
+    """The lines of a table of file systems that turn swap on."""
+    return [line for line in text.split(table) if _is_swap(line)]
 
 
 def commented(table: str) -> str:
@@ -63,10 +71,14 @@ def commented(table: str) -> str:
     return text.joined(lines, text.ends_its_last_line(table))
 
 
-def uncommented(table: str) -> str:
-    """The same table before that."""
-    lines = [line.removeprefix(_MARK) for line in text.split(table)]
-    return text.joined(lines, text.ends_its_last_line(table))
+def uncommented(table: str, lines: Sequence[str] | None = None) -> str:
+    """The same table before that, as far as it is about these lines."""
+
+    def back(line: str) -> str:
+        plain = line.removeprefix(_MARK)
+        return plain if lines is None or plain in lines else line
+
+    return text.joined([back(line) for line in text.split(table)], text.ends_its_last_line(table))
 
 
 def _is_swap(line: str) -> bool:

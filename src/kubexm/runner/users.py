@@ -25,10 +25,10 @@ class User:
     """All of its groups by name, that of its own included."""
 
 
-def user_commands(host: Host, name: str) -> tuple[Command, Command]:
+def user_commands(host: Host, name: str, *, sudo: bool | None = None) -> tuple[Command, Command]:
     """Ask for a user; `user_of` reads the answers."""
     asked = (("getent", "passwd", "--", name), ("id", "-Gn", "--", name))
-    entry, groups = (host.command(*argv, sudo=False, env=C_LOCALE) for argv in asked)
+    entry, groups = (host.command(*argv, sudo=sudo, env=C_LOCALE) for argv in asked)
     return entry, groups
 
 
@@ -42,9 +42,9 @@ def user_of(answers: Sequence[Completed], name: str) -> User | None:
     return User(name, int(uid), int(gid), home, shell, tuple(groups.text.split()))
 
 
-def group_command(host: Host, name: str) -> Command:
+def group_command(host: Host, name: str, *, sudo: bool | None = None) -> Command:
     """Ask for a group; `group_of` reads the answer."""
-    return host.command("getent", "group", "--", name, sudo=False, env=C_LOCALE)
+    return host.command("getent", "group", "--", name, sudo=sudo, env=C_LOCALE)
 
 
 def group_of(answer: Completed, name: str) -> int | None:
@@ -54,14 +54,14 @@ def group_of(answer: Completed, name: str) -> int | None:
     return int(Host.checked(("getent", "group", name), answer).text.split(":")[2])
 
 
-async def find(host: Host, name: str) -> User | None:
+async def find(host: Host, name: str, *, sudo: bool | None = None) -> User | None:
     """The user of this name."""
-    return user_of(await host.batch(user_commands(host, name)), name)
+    return user_of(await host.batch(user_commands(host, name, sudo=sudo)), name)
 
 
-async def find_group(host: Host, name: str) -> int | None:
+async def find_group(host: Host, name: str, *, sudo: bool | None = None) -> int | None:
     """The number of the group of this name."""
-    (answer,) = await host.batch((group_command(host, name),))
+    (answer,) = await host.batch((group_command(host, name, sudo=sudo),))
     return group_of(answer, name)
 
 
@@ -72,12 +72,17 @@ async def add(
     uid: int | None = None,
     home: str | None = None,
     shell: str | None = None,
+    group: str | None = None,
     groups: Sequence[str] = (),
     system: bool = False,
     sudo: bool | None = None,
 ) -> None:
-    """Make a user with a group of its own; one of the system has no home unless it is given."""
-    options = [*_given(uid, home, shell), "--user-group"]
+    """Make a user with a group of its own, or in this one.
+
+    One of the system has no home unless it is given.
+    """
+    options = _given(uid, home, shell)
+    options += ["--user-group"] if group is None else ["--gid", group]
     options += ["--system"] if system else []
     options += ["--create-home"] if home is not None or not system else ["--no-create-home"]
     options += ["--groups", ",".join(groups)] if groups else []
@@ -112,7 +117,7 @@ async def remove(
     host: Host, name: str, *, with_home: bool = False, sudo: bool | None = None
 ) -> None:
     """Remove a user if there is one, and its group if nobody else is in it."""
-    if await find(host, name) is not None:
+    if await find(host, name, sudo=sudo) is not None:
         options = ("--remove",) if with_home else ()
         await host.run("userdel", *options, "--", name, sudo=sudo)
 
@@ -133,7 +138,7 @@ async def add_group(
 
 async def remove_group(host: Host, name: str, *, sudo: bool | None = None) -> None:
     """Remove a group if there is one."""
-    if await find_group(host, name) is not None:
+    if await find_group(host, name, sudo=sudo) is not None:
         await host.run("groupdel", "--", name, sudo=sudo)
 
 

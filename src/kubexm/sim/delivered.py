@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
+from kubexm.sim import kernel
 from kubexm.sim.chance import identity
 from kubexm.sim.settings import Machine, ServiceSettings
 from kubexm.sim.state import Inode, Service, Value
@@ -16,6 +17,7 @@ _DIRECTORIES = {
     **dict.fromkeys(("/opt", "/proc", "/run", "/sbin", "/srv", "/sys", "/usr", "/var"), 0o755),
     **dict.fromkeys(("/usr/bin", "/usr/lib", "/usr/local", "/usr/local/bin"), 0o755),
     **dict.fromkeys(("/usr/sbin", "/usr/share", "/etc/systemd", "/etc/systemd/system"), 0o755),
+    **dict.fromkeys(("/etc/sysctl.d", "/etc/modules-load.d", "/sys/module"), 0o755),
     **dict.fromkeys(("/var/cache", "/var/lib", "/var/log"), 0o755),
     **dict.fromkeys(("/tmp", "/var/tmp"), 0o1777),  # noqa: S108  # their names, not their use
     "/root": 0o700,
@@ -140,9 +142,12 @@ def _system_files(machine: Machine) -> dict[str, str]:
     )
     if like := FAMILIES.get(machine.os_id):
         release += f'ID_LIKE="{like}"\n'
-    memory, swap = (f"{mib * 1024:>15} kB\n" for mib in (machine.memory_mib, machine.swap_mib))
+    table = "/dev/vda1 / ext4 errors=remount-ro 0 1\n"
+    if machine.swap_mib:
+        table += f"{kernel.SWAP} none swap sw 0 0\n"
     return {
         "/etc/os-release": release,
-        "/proc/meminfo": f"MemTotal:{memory}SwapTotal:{swap}",
+        "/etc/fstab": table,
+        **kernel.files(machine),
         "/proc/sys/kernel/osrelease": f"{machine.kernel}\n",
     }

@@ -6,14 +6,16 @@ from collections.abc import Mapping, Sequence
 from posixpath import basename
 
 from kubexm.connector.base import Completed
-from kubexm.sim import coreutils, facts, packages, system, systemd
+from kubexm.sim import coreutils, facts, kernel, packages, system, systemd, users
 from kubexm.sim.shell import Program, Shell, failed
 
 PROGRAMS: Mapping[str, Program] = {
     **coreutils.PROGRAMS,
+    **kernel.PROGRAMS,
     **packages.PROGRAMS,
     **system.PROGRAMS,
     **systemd.PROGRAMS,
+    **users.PROGRAMS,
     "sh": facts.sh,
 }
 

@@ -7,6 +7,9 @@ from urllib.parse import urlsplit
 
 from kubexm.connector.base import Completed
 from kubexm.sim.shell import OK, Program, Shell, failed, options, said
+from kubexm.sim.users import groups_of
+
+_HOSTNAME = "/proc/sys/kernel/hostname"
 
 
 def true(_shell: Shell, _args: Sequence[str]) -> Completed:
@@ -27,7 +30,10 @@ def hostname(shell: Shell, args: Sequence[str]) -> Completed:
     if list(args) == ["-I"]:
         return said(f"{shell.around.address} \n")
     if not args:
-        return Completed(0, shell.files.read("/proc/sys/kernel/hostname"))
+        return Completed(0, shell.files.read(_HOSTNAME))
+    if args[0] == "--" and len(args) == 2:
+        shell.files.write(_HOSTNAME, f"{args[1]}\n".encode())
+        return OK
     raise shell.unexpected()
 
 
@@ -49,13 +55,18 @@ def whoami(shell: Shell, _args: Sequence[str]) -> Completed:
 
 
 def id(shell: Shell, args: Sequence[str]) -> Completed:
-    given, names = options(shell, args, flags="un")
+    given, names = options(shell, args, flags="unG")
     name = names[0] if names else shell.user
     number = shell.user_id(name)
     if number is None:
         return failed(f"id: '{name}': no such user")
     if not given:
         return said(f"uid={number}({name}) gid={number}({name}) groups={number}({name})\n")
+    if "G" in given:
+        known = groups_of(shell, name)
+        return said(
+            " ".join(known if "n" in given else map(str, map(shell.group_id, known))) + "\n"
+        )
     return said(f"{name}\n" if "n" in given else f"{number}\n")
 
 

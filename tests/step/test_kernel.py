@@ -1,0 +1,172 @@
+"""Steps about the kernel: on simulated hosts, and settings of a machine set apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.runner import apart
+from tests.step.places import ApartPlace, MemoryLedger, SimPlace
+
+from kubexm.errors import StepFailed
+from kubexm.runner import facts
+from kubexm.sim import Machine, Script, WorldSettings
+from kubexm.step.contract import Step
+from kubexm.step.kernel import KernelModule, KernelSettings, NoSwap
+
+FORWARDING = KernelSettings("90-x", {"net.ipv4.ip_forward": 1, "vm.swappiness": "10"})
+PORTS = KernelSettings("90-x", {"net.ipv4.ip_local_port_range": "20000 30000"})
+CASES: dict[str, tuple[Step, str]] = {
+    "settings": (
+        FORWARDING,
+        (
+            "net.ipv4.ip_forward is 0, want 1; vm.swappiness is 60, want 10; "
+            "`/etc/sysctl.d/90-x.conf` does not exist"
+        ),
+    ),
+    "setting of two parts": (
+        PORTS,
+        (
+            "net.ipv4.ip_local_port_range is 32768 60999, want 20000 30000; "
+            "`/etc/sysctl.d/90-x.conf` does not exist"
+        ),
+    ),
+    "module": (KernelModule("br-netfilter"), "is not loaded; is not loaded at boot"),
+    "module until the next boot": (KernelModule("overlay", at_boot=False), "is not loaded"),
+    "swap": (NoSwap(), "/swapfile is in use; `/etc/fstab` turns swap on at boot"),
+}
+SEEN = ("/proc/sys/net/ipv4/ip_forward", "/proc/sys/vm/swappiness", "/proc/swaps", "/proc/meminfo")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[SimPlace]:
+    made = SimPlace(tmp_path, WorldSettings(machine=Machine(swap_mib=2048)))
+    yield made
+    made.close()
+
+
+def shown(place: SimPlace) -> list[bytes]:
+    """What the kernel shows, which is no part of what a host keeps."""
+    return [place.wait(place.host.get(path)) for path in SEEN]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_is_needed_then_satisfied_then_undone(name: str, place: SimPlace) -> None:
+    step, reason = CASES[name]
+    before, seen = place.state(), shown(place)
+
+    verdict = place.verdict(step)
+
+    assert (verdict.sign, verdict.reason) == ("~", reason)
+    assert (place.state(), shown(place)) == (before, seen), "a precheck changes nothing"
+    place.run(step)
+    assert place.verdict(step).satisfied
+    done = place.state()
+    place.run(step)
+    assert place.state() == done
+    for _ in range(2):
+        place.undo(step)
+        assert (place.state(), shown(place)) == (before, seen)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_the_ledger_does_not_know_stays(name: str, place: SimPlace) -> None:
+    step, _ = CASES[name]
+    place.run(step)
+    after, seen = place.state(), shown(place)
+
+    place.undo(step, ledger=MemoryLedger())
+
+    assert (place.state(), shown(place)) == (after, seen)
+
+
+def test_a_file_of_the_same_name_comes_back(place: SimPlace) -> None:
+    path = "/etc/sysctl.d/90-x.conf"
+    place.wait(place.host.put(path, b"vm.swappiness = 1\n", mode=0o640))
+    before = place.state()
+
+    verdict = place.verdict(FORWARDING)
+    place.run(FORWARDING)
+
+    assert verdict.reason.endswith(f"`{path}` differs")
+    assert "+net.ipv4.ip_forward = 1\n" in verdict.diff
+    place.undo(FORWARDING)
+    assert place.state() == before
+
+
+def test_a_setting_that_comes_with_a_module_is_there_after_it(place: SimPlace) -> None:
+    module = KernelModule("br_netfilter")
+    setting = KernelSettings("90-x", {"net.bridge.bridge-nf-call-iptables": 0})
+
+    assert place.verdict(setting).reason.startswith("there is no net.bridge.bridge-nf-call-iptab")
+    with pytest.raises(StepFailed, match="has no setting"):
+        place.run(setting, ledger=MemoryLedger())
+    place.run(module)
+    place.run(setting)
+    assert place.verdict(setting).satisfied
+    place.undo(setting)
+    place.undo(module)
+    assert not place.verdict(module).satisfied
+
+
+def test_a_module_in_use_is_left_and_that_is_told(tmp_path: Path) -> None:
+    busy = Script(("modprobe", "-r", "**"), exit=1, stderr="modprobe: FATAL: Module x is in use.\n")
+    place = SimPlace(tmp_path, WorldSettings(scripts=(busy,)))
+    step = KernelModule("x")
+    place.run(step)
+
+    left = place.wait(step.rollback(place.context()))
+
+    assert left == "module `x` is in use: modprobe: FATAL: Module x is in use."
+    place.close()
+
+
+def test_without_swap_the_host_tells_so(place: SimPlace) -> None:
+    place.run(NoSwap())
+
+    assert place.wait(facts.gather(place.host))["swap_mib"] == 0
+    assert b"# off by kubexm: /swapfile" in place.wait(place.host.get("/etc/fstab"))
+
+
+def test_lines_that_an_earlier_run_has_turned_off_stay_so(place: SimPlace) -> None:
+    table = b"# off by kubexm: /old none swap sw 0 0\n/swapfile none swap sw 0 0\n"
+    place.wait(place.host.put("/etc/fstab", table))
+
+    place.run(NoSwap())
+    place.undo(NoSwap())
+
+    assert place.wait(place.host.get("/etc/fstab")) == table
+
+
+@pytest.mark.parametrize(
+    ("params", "match"),
+    [
+        ({"name": "a/b", "settings": {"a": 1}}, "want the name of a file"),
+        ({"name": "a", "settings": {}}, "want at least one"),
+        ({"name": "a", "settings": {"a": "1\n2"}}, "on one line"),
+        ({"name": "a", "settings": {"-a": 1}}, "no name of a setting"),
+    ],
+)
+def test_refuses_what_can_not_be_set(params: dict[str, object], match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        KernelSettings(**params)  # type: ignore[arg-type]
+
+
+@pytest.mark.skipif(bool(apart.missing()), reason=apart.missing())
+def test_a_real_kernel_is_set_and_set_back(tmp_path: Path) -> None:
+    with apart.set_apart(tmp_path / "apart") as pid:
+        place = ApartPlace(pid)
+        key = "net.ipv4.ip_forward"
+        old = place.ask("cat", f"/proc/sys/{key.replace('.', '/')}")
+        step = KernelSettings("90-x", {key: 1 - int(old)})
+        before = place.state()
+
+        assert not place.verdict(step).satisfied
+        place.run(step)
+        assert place.verdict(step).satisfied
+        assert place.state() != before
+        place.undo(step)
+        assert place.state() == before
+        assert place.ask("cat", f"/proc/sys/{key.replace('.', '/')}") == old
+        place.close()
