@@ -33,7 +33,7 @@ def test_is_listed_and_unpacked_in_place_of_what_was_there(archive: Path, tmp_pa
     digest = hashlib.sha256(archive.read_bytes()).hexdigest().upper()
 
     async def work(host: Host) -> tuple[str, ...]:
-        await archives.unpack(host, str(archive), str(target), sha256=digest, strip=1)
+        await archives.unpack(host, str(archive), str(target), digest=digest, strip=1)
         return await archives.names(host, str(archive))
 
     names = on_this_machine(work)
@@ -46,7 +46,7 @@ def test_is_listed_and_unpacked_in_place_of_what_was_there(archive: Path, tmp_pa
 
 def test_one_with_another_checksum_is_left_alone(archive: Path, tmp_path: Path) -> None:
     async def work(host: Host) -> None:
-        await archives.unpack(host, str(archive), str(tmp_path / "opt"), sha256="0" * 64)
+        await archives.unpack(host, str(archive), str(tmp_path / "opt"), digest="0" * 64)
 
     with pytest.raises(StepFailed, match="want 0000") as caught:
         on_this_machine(work)
@@ -72,7 +72,7 @@ def test_one_that_is_cut_short_leaves_what_was_there(archive: Path, tmp_path: Pa
 
 def test_one_that_is_not_there_is_named(tmp_path: Path) -> None:
     async def work(host: Host) -> None:
-        await archives.unpack(host, f"{tmp_path}/none", f"{tmp_path}/opt", sha256="0" * 64)
+        await archives.unpack(host, f"{tmp_path}/none", f"{tmp_path}/opt", digest="0" * 64)
 
     with pytest.raises(StepFailed, match="there is no archive"):
         on_this_machine(work)

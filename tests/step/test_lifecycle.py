@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import os
+import tarfile
 from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import sha256
 
 import pytest
 from tests.step.places import MemoryLedger, Place
 
 from kubexm.step import registry
+from kubexm.step.archives import Unpacked
 from kubexm.step.checks import Noop
 from kubexm.step.commands import Command
 from kubexm.step.contract import Step
@@ -45,7 +49,64 @@ def makes_tree(place: Place) -> None:
     place.ask("chmod", "0750", f"{place.root}/tree/deep")
 
 
+def packed(content: bytes) -> bytes:
+    """An archive with a directory, a program and a link in it."""
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w:gz") as archive:
+        for name, kind in (("app-1", tarfile.DIRTYPE), ("app-1/bin", tarfile.DIRTYPE)):
+            member = tarfile.TarInfo(name)
+            member.type, member.mode = kind, 0o755
+            archive.addfile(member)
+        program = tarfile.TarInfo("app-1/bin/app")
+        program.mode, program.size = 0o755, len(content)
+        archive.addfile(program, io.BytesIO(content))
+        link = tarfile.TarInfo("app-1/app")
+        link.type, link.linkname = tarfile.SYMTYPE, "bin/app"
+        archive.addfile(link)
+    return data.getvalue()
+
+
+ARCHIVE = packed(b"new")
+
+
+def holds_another_archive(place: Place) -> None:
+    place.write("app.tgz", packed(b"old"))
+    place.run(Unpacked(f"{place.root}/app.tgz", f"{place.root}/app"), ledger=MemoryLedger())
+    place.write("app.tgz", ARCHIVE)
+
+
+def holds_something(place: Place) -> None:
+    makes_tree(place)
+    place.write("app.tgz", ARCHIVE)
+
+
 CASES = {
+    "archive": Case(
+        lambda root: Unpacked(f"{root}/app.tgz", f"{root}/app"),
+        "+",
+        "does not exist",
+        writes("app.tgz", ARCHIVE),
+    ),
+    "archive with a checksum, without its first directory": Case(
+        lambda root: Unpacked(
+            f"{root}/app.tgz", f"{root}/app", sha256=sha256(ARCHIVE).hexdigest().upper(), strip=1
+        ),
+        "+",
+        "does not exist",
+        writes("app.tgz", ARCHIVE),
+    ),
+    "archive in place of another": Case(
+        lambda root: Unpacked(f"{root}/app.tgz", f"{root}/app"),
+        "~",
+        "/app.tgz` was not unpacked there",
+        holds_another_archive,
+    ),
+    "archive in place of something else": Case(
+        lambda root: Unpacked(f"{root}/app.tgz", f"{root}/tree"),
+        "~",
+        "/app.tgz` was not unpacked there",
+        holds_something,
+    ),
     "new file": Case(
         lambda root: FilePresent(f"{root}/f", content="new\n", mode="0600"), "+", "does not exist"
     ),

@@ -94,6 +94,7 @@ def test_a_misspelt_parameter_is_refused_with_the_nearest() -> None:
 def test_every_kind_can_say_what_is_true_afterwards() -> None:
     least: dict[str, dict[str, Any]] = {
         "absent": {"path": "/x"},
+        "archive": {"path": "/x", "into": "/y"},
         "assert": {"argv": ["true"]},
         "block": {"path": "/x", "content": ""},
         "command": {"argv": ["true"]},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 from kubexm.connector.base import C_LOCALE
 from kubexm.errors import StepFailed
 from kubexm.runner import files
@@ -32,16 +34,17 @@ async def unpack(
     path: str,
     directory: str,
     *,
-    sha256: str | None = None,
+    digest: str | None = None,
     strip: int = 0,
     sudo: bool | None = None,
 ) -> None:
     """Let a directory hold what is in an archive and nothing else; whole, or as it was before.
 
-    With `sha256` the archive is checked first; `strip` leaves out so many parts of each name.
+    With `digest`, its sha256, the archive is checked first; `strip` leaves out so many parts of
+    each name.
     """
-    if sha256 is not None:
-        await require_digest(host, path, sha256, sudo=sudo)
+    if digest is not None:
+        await require_digest(host, path, digest, sudo=sudo)
     new = f"{directory}.kubexm-new"
     await files.remove(host, new, recursive=True, sudo=sudo)
     await files.make_directory(host, new, sudo=sudo)
@@ -53,18 +56,33 @@ async def unpack(
     await _exchange(host, new, directory, sudo)
 
 
-async def require_digest(host: Host, path: str, sha256: str, *, sudo: bool | None = None) -> None:
+async def require_digest(host: Host, path: str, digest: str, *, sudo: bool | None = None) -> None:
     """Raise unless a file has this sha256."""
     found = await files.checksum(host, path, sudo=sudo)
     if found is None:
         raise StepFailed(
             f"there is no archive `{path}`", hint="bring it there in a step before this one"
         )
-    if found != sha256.lower():
+    if found != digest.lower():
         raise StepFailed(
-            f"`{path}` has the sha256 {found}, want {sha256.lower()}",
+            f"`{path}` has the sha256 {found}, want {digest.lower()}",
             hint="fetch it again; if it is the right one, correct the sha256",
         )
+
+
+def record_path(host: Host, directory: str) -> str:
+    """Where the host keeps what was unpacked into a directory."""
+    return f"{host.state_dir}/archives/{sha256(directory.encode()).hexdigest()[:32]}"
+
+
+async def record(host: Host, directory: str, text: str, *, sudo: bool | None = None) -> None:
+    """Keep on the host what was unpacked into a directory; nothing drops the record."""
+    path = record_path(host, directory)
+    if not text:
+        await files.remove(host, path, sudo=sudo)
+        return
+    await files.make_directory(host, path.rpartition("/")[0], sudo=sudo)
+    await files.write(host, path, text.encode(), mode=0o644, sudo=sudo)
 
 
 async def _extract(host: Host, path: str, into: str, strip: int, sudo: bool | None) -> None:

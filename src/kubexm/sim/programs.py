@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from posixpath import basename
 
 from kubexm.connector.base import Completed
-from kubexm.sim import coreutils, facts, kernel, packages, system, systemd, users
+from kubexm.sim import archives, coreutils, facts, kernel, packages, system, systemd, users
 from kubexm.sim.shell import Program, Shell, failed
 
 PROGRAMS: Mapping[str, Program] = {
+    **archives.PROGRAMS,
     **coreutils.PROGRAMS,
     **kernel.PROGRAMS,
     **packages.PROGRAMS,

@@ -1,6 +1,7 @@
 """The steps: importing this package registers every one, so that stored graphs load."""
 
 from kubexm.step import (
+    archives,
     checks,
     commands,
     edits,
@@ -15,6 +16,7 @@ from kubexm.step import (
 )
 
 __all__ = [
+    "archives",
     "checks",
     "commands",
     "edits",
