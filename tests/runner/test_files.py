@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.runner.apart import work_apart
 from tests.runner.hosts import on_this_machine
 
 from kubexm.connector.base import Completed
@@ -70,3 +71,37 @@ def test_a_host_without_systemd_is_named(tmp_path: Path) -> None:
         services.state_of(silent, "x")
 
     assert "systemd" in caught.value.hint
+
+
+def test_a_full_disk_says_what_to_do(apart: int) -> None:
+    async def work(host: Host) -> None:
+        await host.run("mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", "/home")
+        with pytest.raises(StepFailed, match="No space left on device") as written:
+            await files.write(host, "/home/file", b"x" * 100_000)
+        with pytest.raises(CommandFailed, match="No space left on device") as ran:
+            await host.run("cp", "/bin/sh", "/home/sh")
+        for caught in (written, ran):
+            assert caught.value.hint.startswith("a disk of the host is full")
+
+    work_apart(apart, work)
+
+
+def test_a_read_only_disk_says_what_to_do(apart: int) -> None:
+    async def work(host: Host) -> None:
+        await host.run("mount", "-t", "tmpfs", "-o", "ro", "tmpfs", "/home")
+        await files.make_directory(host, "/home/x")
+
+    with pytest.raises(CommandFailed, match="Read-only file system") as caught:
+        work_apart(apart, work)
+
+    assert "mounted read-only" in caught.value.hint
+
+
+def test_a_missing_directory_is_to_be_made(tmp_path: Path) -> None:
+    async def work(host: Host) -> None:
+        await files.write(host, f"{tmp_path}/none/file", b"")
+
+    with pytest.raises(StepFailed) as caught:
+        on_this_machine(work)
+
+    assert caught.value.hint == f"make `{tmp_path}/none` with a `directory` step before it"

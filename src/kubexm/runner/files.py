@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 
 from kubexm.connector.base import C_LOCALE, STAT, is_missing, read_stat
 from kubexm.errors import StepFailed
+from kubexm.runner import causes
 from kubexm.runner.host import Command, Completed, FileStat, Host
 
 SHOWN = 1 << 16
@@ -94,11 +95,18 @@ async def write(
     try:
         await host.put(path, data, mode=mode, owner=owner, group=group, sudo=sudo)
     except StepFailed as error:
-        above = str(PurePosixPath(path).parent)
-        if error.hint or await exists(host, above, sudo=sudo):
+        if error.hint or not (hint := await _remedy(host, path, error, sudo)):
             raise
-        hint = f"make `{above}` with a `directory` step before it"
         raise StepFailed(error.message, hint=hint) from error
+
+
+async def _remedy(host: Host, path: str, error: StepFailed, sudo: bool | None) -> str:
+    """What to do about a file that could not be written; nothing if nobody knows."""
+    if hint := causes.hint_for_error(error):
+        return hint
+    above = str(PurePosixPath(path).parent)
+    missing = not await exists(host, above, sudo=sudo)
+    return f"make `{above}` with a `directory` step before it" if missing else ""
 
 
 async def set_attributes(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from itertools import chain
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
@@ -73,8 +74,7 @@ class Delivered(Mapping[str, Value]):
         return self._shared.get(key, default)
 
     def __iter__(self) -> Iterator[str]:
-        yield from self._shared
-        yield from _OWN
+        return chain(self._shared, _OWN)
 
     def __len__(self) -> int:
         return len(self._shared) + len(_OWN)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from kubexm.common.facts import FACTS_SCRIPT
 from kubexm.connector.base import Completed
@@ -44,8 +45,9 @@ def _told(shell: Shell) -> Iterator[str]:
     yield f"clock:{time.time():.9f}"
     yield f"arch:{machine.arch}"
     for path in _FILES:
-        text = shell.files.read(path).decode() if shell.files.lookup(path) else ""
-        yield from (f"{path}:{line}" for line in text.splitlines())
+        with suppress(FileNotFoundError):
+            text = shell.files.read(path).decode()
+            yield from [f"{path}:{line}" for line in text.splitlines()]
     yield f"/proc/self/status:Cpus_allowed:\t{(1 << machine.cpus) - 1:x}"
     yield f"/sys/block/vda/size:{machine.disk_mib * 2048}"
     yield "/sys/block/vda/queue/rotational:0"
@@ -68,11 +70,11 @@ def _tools(shell: Shell) -> Iterator[str]:
 
 
 def _ports(shell: Shell) -> Iterator[str]:
-    for key in sorted(shell.state.keys("service:")):
+    for key in sorted(shell.state.keys(("port:", "service:"))):
         service = shell.state.get(key)
-        if isinstance(service, Service) and service.active:
+        if not isinstance(service, Service):
+            yield f"tcp LISTEN 0 128 *:{key.removeprefix('port:')} *:*"
+        elif service.active:
             name = key.removeprefix("service:").removesuffix(".service")
             for port in service.ports:
                 yield f'tcp LISTEN 0 128 *:{port} *:* users:(("{name}",pid=1,fd=3))'
-    for key in sorted(shell.state.keys("port:")):
-        yield f"tcp LISTEN 0 128 *:{key.removeprefix('port:')} *:*"

@@ -103,11 +103,12 @@ class HostState:
             self._journals.append(self.name, _encode(Line(self.number, changes)) + b"\n")
             self._changed.clear()
 
-    def keys(self, prefix: str) -> Iterator[str]:
-        """The names of all cells that hold something and begin like this."""
-        for key in self._cells.keys() | self._base.keys():
-            if key.startswith(prefix) and self.get(key) is not None:
-                yield key
+    def keys(self, prefix: str | tuple[str, ...]) -> Iterator[str]:
+        """The names of all cells that hold something and begin like this, or like one of these."""
+        # Most cells are as they were delivered, and begin in another way.
+        found = {key for key in self._base if key.startswith(prefix)}
+        found.update(key for key in self._cells if key.startswith(prefix))
+        yield from (key for key in found if self.get(key) is not None)
 
     def mutations(self) -> dict[str, int]:
         """How often each cell was changed."""
