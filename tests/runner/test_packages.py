@@ -79,6 +79,35 @@ def test_a_repository_is_one_file_and_can_be_the_only_one(
     assert connector.changes[-1] == f"rm -f -- {path}"
 
 
+@pytest.mark.parametrize(
+    ("name", "url"), [("../x", "/srv"), ("x", "http://a\n[other]"), ("", "/srv"), ("x", "srv")]
+)
+def test_what_is_no_repository_is_refused(name: str, url: str) -> None:
+    with pytest.raises(StepFailed, match="is no repository"):
+        scripted(lambda host: packages.add_repository(host, name, url))
+
+
+def test_a_directory_may_have_blanks() -> None:
+    _, connector = scripted(lambda host: packages.add_repository(host, "x", "/srv/my files"))
+
+    written = connector.files["/etc/apt/sources.list.d/x.list"]
+    assert written == b"deb [trusted=yes] file:///srv/my%20files ./\n"
+
+
+def test_a_zypper_that_wants_a_boot_has_done_its_work() -> None:
+    _, connector = scripted(
+        lambda host: packages.install(host, ["kernel"]), {"zypper": said("", 102)}, facts=LEAP
+    )
+
+    assert len(connector.changes) == 1
+    with pytest.raises(CommandFailed, match="exited with 104"):
+        scripted(
+            lambda host: packages.install(host, ["none"]),
+            {"zypper": [said("", 104), OK, said("", 104)]},
+            facts=LEAP,
+        )
+
+
 LOCKED = {
     "apt": "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 4711 (apt)\n",
     "dpkg": "dpkg: error: dpkg frontend lock was locked by another process with pid 4711\n",
@@ -139,7 +168,7 @@ def test_versions_are_read_alike_of_dpkg_and_of_rpm() -> None:
 
 @pytest.mark.parametrize("answer", [complained("sh: 1: rpm: not found", 127), complained("", 3)])
 def test_a_host_without_a_package_tool_is_named(answer: Completed) -> None:
-    with pytest.raises(CommandFailed) as caught:
+    with pytest.raises(StepFailed, match="can't ask which packages") as caught:
         packages.versions_of(answer)
 
     assert "apt, dnf, yum or zypper" in caught.value.hint

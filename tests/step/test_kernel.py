@@ -139,6 +139,22 @@ def test_lines_that_an_earlier_run_has_turned_off_stay_so(place: SimPlace) -> No
     assert place.wait(place.host.get("/etc/fstab")) == table
 
 
+def test_a_boot_keeps_what_is_said_for_good(place: SimPlace) -> None:
+    lasting = (FORWARDING, KernelModule("br_netfilter"), NoSwap())
+    passing = KernelModule("overlay", at_boot=False)
+    for step in (*lasting, passing):
+        place.run(step)
+
+    place.world.host("there").reboot()
+
+    assert all(place.verdict(step).satisfied for step in lasting)
+    assert not place.verdict(passing).satisfied
+    for step in lasting:
+        place.undo(step)
+    place.world.host("there").reboot()
+    assert not any(place.verdict(step).satisfied for step in lasting)
+
+
 @pytest.mark.parametrize(
     ("params", "match"),
     [

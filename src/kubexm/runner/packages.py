@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from urllib.parse import quote
 
 from kubexm.connector.base import C_LOCALE
-from kubexm.errors import CommandFailed, StepFailed
+from kubexm.errors import StepFailed
 from kubexm.runner import files, packagetools
 from kubexm.runner.causes import NO_SUCH_TOOL
 from kubexm.runner.host import Command, Completed, Host
@@ -16,6 +19,8 @@ LOCK_SECONDS = 300.0
 """How long to wait for another program that is at work on the packages of the host."""
 _ASK_AGAIN = 2.0
 _NOT_KNOWN = " is not installed"
+_REPOSITORY = re.compile(r"\w[\w.-]*", re.ASCII)
+_URL = re.compile(r"[a-z+]+:[!-Z^-~]+")
 
 
 def versions_command(host: Host, names: Sequence[str], *, sudo: bool | None = None) -> Command:
@@ -29,9 +34,10 @@ def versions_of(answer: Completed) -> dict[str, str]:
     # dpkg-query says 1 if some are not known, rpm how many are not.
     unknown = sum(line.endswith(_NOT_KNOWN) for line in lines)
     if answer.exit == NO_SUCH_TOOL or answer.exit not in (0, 1, unknown):
-        hint = "packages need a host with apt, dnf, yum or zypper"
-        argv = ("dpkg-query or rpm",)
-        raise CommandFailed(argv, answer.exit, stderr=answer.error_text, hint=hint)
+        raise StepFailed(
+            f"can't ask which packages are installed: {answer.error_text}",
+            hint="packages need a host with apt, dnf, yum or zypper",
+        )
     rows = (line.split("\t") for line in lines)
     return {row[0]: row[1] for row in rows if row[2:] == ["installed"]}
 
@@ -80,7 +86,12 @@ async def add_repository(host: Host, name: str, url: str, *, sudo: bool | None =
     with `repodata`. Nothing in it has to be signed: whoever adds it has checked what is there.
     """
     tool = tool_of(host)
-    where = f"file://{url}" if url.startswith("/") else url
+    where = f"file://{quote(url)}" if url.startswith("/") else url
+    if not _REPOSITORY.fullmatch(name) or not _URL.fullmatch(where):
+        raise StepFailed(
+            f"`{name}` at `{url}` is no repository",
+            hint="name it by letters, digits, `.`, `_` and `-`, and give a URL or a directory",
+        )
     text = tool.repository.format(name=name, url=where)
     await files.write(host, tool.repository_path(name), text.encode(), mode=0o644, sudo=sudo)
 
@@ -125,7 +136,7 @@ async def _finish_interrupted(host: Host, tool: PackageTool, sudo: bool | None) 
 async def _changed(
     host: Host, tool: PackageTool, argv: Sequence[str], sudo: bool | None
 ) -> Completed:
-    """Run a command as soon as nobody else is at work; each tool waits in a way of its own."""
+    """Run a command as soon as nobody else is at work; every tool gives up on that at once."""
     # A later run that takes over the host waits for these: one that is cut off leaves a mess.
     command = host.command(*argv, sudo=sudo, env=tool.env, uninterruptible=True)
     loop = asyncio.get_running_loop()
@@ -134,7 +145,7 @@ async def _changed(
         if loop.time() >= deadline:
             raise _locked(argv, done, holder)
         await asyncio.sleep(_ASK_AGAIN)
-    return done
+    return replace(done, exit=0) if done.exit in tool.also_done else done
 
 
 def _locked(argv: Sequence[str], done: Completed, holder: str) -> StepFailed:

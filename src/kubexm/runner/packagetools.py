@@ -42,6 +42,8 @@ class PackageTool:
     """What stands between a name and a version."""
     repair: tuple[str, ...] = ()
     """What has to be done after a tool that was killed; else it does nothing."""
+    also_done: tuple[int, ...] = ()
+    """Exit codes that say more than that all is done."""
     env: Mapping[str, str] = field(default_factory=lambda: C_LOCALE)
 
     def repository_path(self, name: str) -> str:
@@ -112,6 +114,7 @@ TOOLS: Mapping[str, PackageTool] = {
         path="/etc/zypp/repos.d/{name}.repo",
         only=("--repo", "{name}"),
         only_refreshed=("{name}",),
+        also_done=(102, 103),  # the host, or zypper itself, should be started anew
     ),
 }
 _LOCKED = re.compile(

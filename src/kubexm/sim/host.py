@@ -14,7 +14,7 @@ import msgspec
 
 from kubexm.connector.base import Command, Completed
 from kubexm.errors import ConnectionLost, HostUnreachable
-from kubexm.sim import programs
+from kubexm.sim import kernel, programs
 from kubexm.sim.chance import chance, identity
 from kubexm.sim.delivered import boot_id, unit_name
 from kubexm.sim.filesystem import Blobs, Filesystem
@@ -83,7 +83,10 @@ class SimHost:
         self._switch(_DOWN, 0)
 
     def reboot(self) -> None:
-        """Start the host anew: another boot id, only enabled services run, /run is empty."""
+        """Start the host anew: another boot id, only enabled services run, /run is empty.
+
+        Settings and modules of the kernel, and swap, are what files say.
+        """
         boots = (self._number(_BOOTS) or 1) + 1
         self._state.set(_BOOTS, boots)
         text = f"{boot_id(self._settings.seed, self.name, boots)}\n"
@@ -91,6 +94,7 @@ class SimHost:
         for name in self._files.children("/run"):
             self._files.remove_tree(f"/run/{name}")
         shell = self._shell(Command(("reboot",)))
+        kernel.boot(shell)
         for key in sorted(self._state.keys("service:")):
             _booted(shell, key.removeprefix("service:"))
         self._state.commit()

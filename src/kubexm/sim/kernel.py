@@ -63,7 +63,7 @@ def sysctl(shell: Shell, args: Sequence[str]) -> Completed:
         return failed(f"sysctl: cannot stat {place}: No such file or directory")
     if re.fullmatch(r"[\d\s]+", found.text) and not re.fullmatch(r"[\d\s]+", value):
         return failed(f'sysctl: setting key "{key}": Invalid argument')
-    shell.files.write(place, "\t".join(value.split()).encode() + b"\n")
+    _set(shell, key, value)
     return OK
 
 
@@ -113,6 +113,37 @@ def _use_swap(shell: Shell, *, on: bool) -> Completed:
     for path, text in _memory(shell.around.machine, on=on).items():
         shell.files.write(path, text.encode())
     return OK
+
+
+def boot(shell: Shell) -> None:
+    """Start the kernel anew: as it was delivered, and as the files say that it reads."""
+    for name in shell.files.children("/sys/module"):
+        _unload(shell, name)
+    for key, value in SETTINGS.items():
+        _set(shell, key, value)
+    for line in _lines(shell, "/etc/modules-load.d"):
+        _load(shell, line.replace("-", "_"))
+    for line in _lines(shell, "/etc/sysctl.d"):
+        key, _, value = line.partition("=")
+        if shell.files.lookup(place_of(key.strip())) is not None:
+            _set(shell, key.strip(), value)
+    if shell.around.machine.swap_mib:
+        table = shell.files.read("/etc/fstab").decode().splitlines()
+        _use_swap(shell, on=any(line.startswith(SWAP) for line in table))
+
+
+def _set(shell: Shell, key: str, value: str) -> None:
+    text = "\t".join(value.split()) + "\n"
+    if shell.files.read(place_of(key)) != text.encode():
+        shell.files.write(place_of(key), text.encode())
+
+
+def _lines(shell: Shell, directory: str) -> list[str]:
+    """The lines of all files in a directory that are no comments."""
+    names = [name for name in shell.files.children(directory) if name.endswith(".conf")]
+    texts = (shell.files.read(f"{directory}/{name}").decode() for name in names)
+    lines = (line.strip() for text in texts for line in text.splitlines())
+    return [line for line in lines if line and line[0] not in "#;"]
 
 
 PROGRAMS: Mapping[str, Program] = {
