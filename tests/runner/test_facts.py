@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.runner import answers
 from tests.runner.hosts import on_this_machine
 
@@ -223,3 +224,15 @@ def test_the_clock_is_judged_by_the_time_around_the_question() -> None:
     took, found = asyncio.run(scenario())
 
     assert 0 < found["clock"]["within_s"] <= took
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_somebody_else_is_told_all_but_what_is_for_root() -> None:
+    async def ask(host: Host) -> tuple[Completed, Completed]:
+        (command,) = facts.commands(host)
+        return await host.ask(*command.argv), await host.ask(*command.argv, user="nobody")
+
+    root, nobody = (facts.facts_of((answer,)) for answer in on_this_machine(ask))
+
+    assert root.keys() - nobody.keys() <= {"product_uuid", "ports"}
+    assert not any(nobody.get("ports", {}).values())

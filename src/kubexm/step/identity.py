@@ -148,18 +148,7 @@ class UserPresent(Step):
         found = await users.find(ctx.host, self.name, sudo=self.sudo)
         await ctx.ledger.capture(self.resources[0], partial(self._prior, ctx, found))
         if found is None:
-            own = await users.find_group(ctx.host, self.name, sudo=self.sudo) is not None
-            await users.add(
-                ctx.host,
-                self.name,
-                uid=self.uid,
-                home=self.home,
-                shell=self.shell,
-                group=self.name if own else None,
-                groups=self.groups,
-                system=self.system,
-                sudo=self.sudo,
-            )
+            await self._add(ctx)
             return
         changed = {
             name: wanted
@@ -190,6 +179,20 @@ class UserPresent(Step):
     @property
     def resources(self) -> tuple[str, ...]:
         return (f"user:{self.name}",)
+
+    async def _add(self, ctx: StepContext) -> None:
+        own = await users.find_group(ctx.host, self.name, sudo=self.sudo) is not None
+        await users.add(
+            ctx.host,
+            self.name,
+            uid=self.uid,
+            home=self.home,
+            shell=self.shell,
+            group=self.name if own else None,
+            groups=self.groups,
+            system=self.system,
+            sudo=self.sudo,
+        )
 
     def _missing(self, found: User) -> list[str]:
         return [group for group in self.groups if group not in found.groups]
