@@ -20,6 +20,8 @@ from kubexm.connector.local import LocalConnector
 from kubexm.runner.host import Host
 
 T = TypeVar("T")
+HOME = "/home"
+"""A directory that is empty at first."""
 _HOLD = """
 mount --make-rprivate / && mount --bind "$1/etc" /etc && mount --bind "$1/home" /home || exit
 ip link set lo up

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.runner.apart import work_apart
+from tests.runner.apart import HOME, work_apart
 from tests.runner.hosts import on_this_machine
 
 from kubexm.connector.base import Completed
@@ -75,11 +75,11 @@ def test_a_host_without_systemd_is_named(tmp_path: Path) -> None:
 
 def test_a_full_disk_says_what_to_do(apart: int) -> None:
     async def work(host: Host) -> None:
-        await host.run("mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", "/home")
+        await host.run("mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", HOME)
         with pytest.raises(StepFailed, match="No space left on device") as written:
-            await files.write(host, "/home/file", b"x" * 100_000)
+            await files.write(host, f"{HOME}/file", b"x" * 100_000)
         with pytest.raises(CommandFailed, match="No space left on device") as ran:
-            await host.run("cp", "/bin/sh", "/home/sh")
+            await host.run("cp", "/bin/sh", f"{HOME}/sh")
         for caught in (written, ran):
             assert caught.value.hint.startswith("a disk of the host is full")
 
@@ -88,8 +88,8 @@ def test_a_full_disk_says_what_to_do(apart: int) -> None:
 
 def test_a_read_only_disk_says_what_to_do(apart: int) -> None:
     async def work(host: Host) -> None:
-        await host.run("mount", "-t", "tmpfs", "-o", "ro", "tmpfs", "/home")
-        await files.make_directory(host, "/home/x")
+        await host.run("mount", "-t", "tmpfs", "-o", "ro", "tmpfs", HOME)
+        await files.make_directory(host, f"{HOME}/x")
 
     with pytest.raises(CommandFailed, match="Read-only file system") as caught:
         work_apart(apart, work)

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tests.runner.apart import Apart
+from tests.runner.apart import HOME, Apart
 from tests.virtual import VirtualLoop
 
 from kubexm.common.secrets import SecretRef
@@ -144,8 +144,8 @@ class ApartPlace(Place):
     def __init__(self, pid: int) -> None:
         self._connector = Apart(pid)
         self._beyond = Path(f"/proc/{pid}/root")
-        host = Host("apart", self._connector, state_dir="/home/.kubexm")
-        super().__init__(host, "/home", asyncio.Runner())
+        host = Host("apart", self._connector, state_dir=f"{HOME}/.kubexm")
+        super().__init__(host, HOME, asyncio.Runner())
 
     def state(self) -> Mapping[str, object]:
         kept = ("passwd", "group", "shadow", "gshadow", "subuid", "subgid", "hostname")

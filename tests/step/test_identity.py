@@ -86,7 +86,7 @@ def test_a_user_joins_a_group_of_its_name(place: Place) -> None:
 
 
 def test_a_home_that_was_there_stays(place: Place) -> None:
-    place.ask("mkdir", "/home/shop")
+    place.ask("mkdir", f"{apart.HOME}/shop")
     before, step = place.state(), UserPresent("shop")
     place.run(step)
 
