@@ -37,6 +37,7 @@ cgroup:2
 tool:apt-get
 tool:containerd
 tool:dockerd
+told:tools
 route:eno1 0101A8C0
 mtu:1500
 @addresses
@@ -88,6 +89,7 @@ cgroup:2
 tool:dnf
 tool:yum
 tool:crio
+told:tools
 route:enp1s0 017AA8C0
 mtu:9000
 @addresses
@@ -122,6 +124,7 @@ arch:s390x
 init:systemd
 cgroup:1
 tool:zypper
+told:tools
 route:eth0 C0A87A01
 mtu:1492
 @addresses
@@ -152,6 +155,7 @@ init:systemd
 cgroup:2
 tool:apt-get
 tool:dnf
+told:tools
 route:tun0 00000000
 mtu:1420
 @addresses

@@ -19,7 +19,7 @@ from kubexm.connector.base import Completed
 from kubexm.connector.local import LocalConnector
 from kubexm.runner import facts
 from kubexm.runner.host import Host
-from kubexm.sim import Machine, ServiceSettings, World, WorldSettings
+from kubexm.sim import Machine, Script, ServiceSettings, World, WorldSettings
 
 MACHINE = Machine(
     os_id="ubuntu",
@@ -88,6 +88,18 @@ def test_are_asked_in_one_command_or_two_where_root_needs_sudo(tmp_path: Path) -
 
     assert world.host("n1").commands == 1
     assert [command.sudo for command in asked] == [False, True]
+    world.close()
+
+
+def test_a_script_for_any_shell_does_not_answer_for_the_host(tmp_path: Path) -> None:
+    script = Script(("sh", "**"), stdout="scripted\n")
+    world = World.create(tmp_path / "world", WorldSettings(scripts=(script,)))
+    host = Host("n1", world.connector("n1"))
+
+    found = asyncio.run(facts.gather(host))
+
+    assert found["hostname"] == "n1"
+    assert asyncio.run(host.ask("sh", "-c", "anything")).text == "scripted"
     world.close()
 
 
@@ -180,15 +192,35 @@ def test_of_ubuntu_24_04_in_a_container_with_a_tunnel() -> None:
         {"path": "/", "type": "overlay", "size_mib": 7876, "free_mib": 5907}
     ]
     assert found["disks"] == [{"name": "xvda", "size_mib": 8192}]
-    assert not {"addresses", "ports", "runtimes", "hostname"} & found.keys()
+    assert found["runtimes"] == []
+    assert not {"addresses", "ports", "hostname"} & found.keys()
 
 
 def test_leave_out_what_a_host_does_not_tell() -> None:
     odd = "/etc/os-release:ID=\n/etc/os-release:NOISE\n/proc/meminfo:MemFree: 1 kB\nclock:noon\n"
 
     assert facts.facts_of((Completed(1, stderr=b"no"),)) == {}
-    assert read("arch:x86_64\n") == {"arch": "x86_64", "selinux": "disabled"}
-    assert read(odd, (0.0, 1.0)) == {"os": {"id": ""}, "selinux": "disabled"}
+    assert read("arch:x86_64\n") == {"arch": "x86_64"}
+    assert read(odd, (0.0, 1.0)) == {"os": {"id": ""}}
+    assert read("@ports\n@\n") == {}
+
+
+def test_nobody_who_listens_and_no_runtime_is_something_to_tell() -> None:
+    assert read("told:tools\n@ports\n@\ntold:ports\n") == {
+        "selinux": "disabled",
+        "ports": {},
+        "runtimes": [],
+    }
+
+
+def test_of_a_plain_simulated_host_on_which_nothing_runs(tmp_path: Path) -> None:
+    world = World.create(tmp_path / "world")
+
+    found = asyncio.run(facts.gather(Host("n1", world.connector("n1"))))
+
+    assert (found["ports"], found["runtimes"], found["swap_mib"]) == ({}, [], 0)
+    assert FACTS.keys() == found.keys()
+    world.close()
 
 
 def test_what_is_for_root_alone_may_fail_by_itself() -> None:
@@ -209,7 +241,7 @@ def test_the_question_works_without_its_tools(tmp_path: Path) -> None:
 
     told = facts.facts_of((on_this_machine(ask),))
 
-    assert told.keys() <= {"network", "cgroup", "init", "selinux", "product_uuid"}
+    assert told.keys() <= {"network", "cgroup", "init", "selinux", "product_uuid", "runtimes"}
 
 
 def test_the_clock_is_judged_by_the_time_around_the_question() -> None:

@@ -2,7 +2,7 @@
 
 The script is a constant: it holds no data, and what it prints is read here. A line is `NAME:TEXT`,
 where a file is its own name, or belongs to the section that the last line `@SECTION` has begun; a
-bare `@` ends one.
+bare `@` ends one. `told:NAME` says that a look went well, even if there was nothing to see.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ elif [ -d /sys/fs/cgroup/memory ]; then echo cgroup:1; fi
 for tool in apt-get dnf yum zypper containerd dockerd crio; do
   command -v $tool >/dev/null && echo tool:$tool
 done
+echo told:tools
 while read -r name to via _ _ _ _ mask _; do
   [ "$to $mask" = '00000000 00000000' ] || continue
   echo "route:$name $via"
@@ -61,6 +62,7 @@ _FOR_ROOT = """echo @
 read -r uuid </sys/class/dmi/id/product_uuid && echo "uuid:$uuid"
 echo @ports
 ss -Hltunp || grep -sH ' 0[A7] ' /proc/net/tcp /proc/net/tcp6 /proc/net/udp /proc/net/udp6
+[ $? -lt 2 ] && printf '%s\\n' @ told:ports
 """
 
 
@@ -84,31 +86,31 @@ def facts_of(
     memory = _numbers(lines.get(_MEMORY, ()))
     system = _system(tuple(lines.get(_OS, ())))
     tools = lines.get("tool", [])
+    told = lines.get("told", [])
     facts = {
-        "os": system,
+        "os": system or None,
         "kernel": sys.intern(_first(lines, _KERNEL)),
         "arch": sys.intern(_first(lines, "arch")),
         "cpus": _cpus(lines.get(_STATUS, ())),
         "memory_mib": memory.get("MemTotal"),
         "swap_mib": memory.get("SwapTotal"),
-        "disks": _disks(tuple(_of_disks(lines))),
-        "filesystems": _filesystems(tuple(sections.get("filesystems", ()))),
+        "disks": _disks(tuple(_of_disks(lines))) or None,
+        "filesystems": _filesystems(tuple(sections.get("filesystems", ()))) or None,
         "hostname": _first(lines, _HOSTNAME),
         "boot_id": _first(lines, _BOOT_ID),
         "machine_id": _first(lines, _MACHINE_ID),
         "product_uuid": _first(lines, "uuid").lower(),
-        "addresses": _addresses(sections.get("addresses", ())),
-        "network": _network(lines),
-        "ports": _ports(tuple(sections.get("ports", ()))),
-        "clock": _clock(_first(lines, "clock"), around),
+        "addresses": _addresses(sections.get("addresses", ())) or None,
+        "network": _network(lines) or None,
+        "ports": _ports(tuple(sections.get("ports", ())), "ports" in told),
+        "clock": _clock(_first(lines, "clock"), around) or None,
         "init": sys.intern(_first(lines, "init") or _first(lines, _FIRST_PROCESS)),
         "cgroup": _number(_first(lines, "cgroup")),
-        "selinux": _SELINUX.get(_first(lines, _ENFORCE), "disabled") if lines else "",
+        "selinux": _SELINUX.get(_first(lines, _ENFORCE), "disabled") if told else "",
         "package_manager": _package_manager(system.get("family", ""), tools),
-        "runtimes": _runtimes(tuple(tools)),
+        "runtimes": _runtimes(tuple(tools)) if "tools" in told else None,
     }
-    # No swap is something to tell, an empty list is not.
-    return {name: value for name, value in facts.items() if value or value == 0}
+    return {name: value for name, value in facts.items() if value not in (None, "")}
 
 
 async def gather(host: Host) -> dict[str, Any]:
@@ -278,8 +280,10 @@ _HEX_PORT = re.compile(r"/proc/net/(tcp|udp)6?:\s*\d+: [0-9A-F]+:([0-9A-F]{4}) "
 
 
 @lru_cache(maxsize=64)
-def _ports(lines: Sequence[str]) -> dict[str, str]:
+def _ports(lines: Sequence[str], told: bool) -> dict[str, str] | None:
     """Who listens at each port; nobody's name where the host does not tell."""
+    if not lines and not told:
+        return None
     found = dict(filter(None, map(_port, lines)))
     return {port: found[port] for port in sorted(found, key=_by_number)}
 

@@ -34,10 +34,14 @@ _COLUMNS = "Filesystem Type 1024-blocks Used Available Capacity Mounted on"
 
 def sh(shell: Shell, args: Sequence[str]) -> Completed:
     """Only the script that asks for facts."""
-    match list(args):
-        case ["-c", script] if script.startswith(FACTS_SCRIPT):
-            return said("".join(f"{line}\n" for line in _told(shell)))
-    raise shell.unexpected()
+    if not asks_for_facts(("sh", *args)):
+        raise shell.unexpected()
+    return said("".join(f"{line}\n" for line in _told(shell)))
+
+
+def asks_for_facts(argv: Sequence[str]) -> bool:
+    """Whether a command is the script that asks for facts."""
+    return len(argv) == 3 and argv[0] == "sh" and argv[2].startswith(FACTS_SCRIPT)
 
 
 def _told(shell: Shell) -> Iterator[str]:
@@ -51,7 +55,7 @@ def _told(shell: Shell) -> Iterator[str]:
     yield f"/proc/self/status:Cpus_allowed:\t{(1 << machine.cpus) - 1:x}"
     yield f"/sys/block/vda/size:{machine.disk_mib * 2048}"
     yield "/sys/block/vda/queue/rotational:0"
-    yield from ("init:systemd", "cgroup:2", "mtu:1500")
+    yield from ("init:systemd", "cgroup:2", "mtu:1500", "told:tools", "told:ports")
     yield from (f"tool:{tool}" for tool in _tools(shell))
     yield "route:eth0 0100000A"
     yield f"uuid:{shell.files.read(_PRODUCT).decode().strip()}"

@@ -17,6 +17,7 @@ from kubexm.errors import ConnectionLost, HostUnreachable
 from kubexm.sim import kernel, programs
 from kubexm.sim.chance import chance, identity
 from kubexm.sim.delivered import boot_id, unit_name
+from kubexm.sim.facts import asks_for_facts
 from kubexm.sim.filesystem import Blobs, Filesystem
 from kubexm.sim.pattern import matches
 from kubexm.sim.settings import (
@@ -187,6 +188,8 @@ class SimHost:
 
     def script(self, argv: Sequence[str]) -> Script | None:
         """The script that answers this command; it counts as used."""
+        if asks_for_facts(argv):
+            return None  # a script for any `sh -c` is not meant for it
         for script, last in self._scripts:
             if matches(script.argv, argv):
                 key = f"script:{' '.join(script.argv)}"
