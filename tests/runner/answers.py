@@ -97,8 +97,8 @@ mtu:9000
 @filesystems
 Filesystem          Type     1024-blocks    Used Available Capacity Mounted on
 devtmpfs            devtmpfs        4096       0      4096       0% /dev
-/dev/mapper/rl-root xfs         17756160 1843200  15912960      11% /
 /dev/vda1           xfs           983040  288768    694272      30% /boot
+/dev/mapper/rl-root xfs         17756160 1843200  15912960      11% /
 @
 @ports
 tcp   LISTEN 0      128          0.0.0.0:22        0.0.0.0:*

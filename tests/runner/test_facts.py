@@ -165,7 +165,7 @@ def test_of_rocky_9() -> None:
     assert found["os"]["like"] == ["rhel", "centos", "fedora"]
     assert (found["cpus"], found["swap_mib"], found["selinux"]) == (34, 0, "enforcing")
     assert found["disks"] == [{"name": "vda", "size_mib": 20480, "type": "hdd"}]
-    assert [one["path"] for one in found["filesystems"]] == ["/", "/boot"]
+    assert [one["path"] for one in found["filesystems"]] == ["/", "/boot"], "by path"
     assert found["network"] == {"interface": "enp1s0", "gateway": "192.168.122.1", "mtu": 9000}
     assert (found["package_manager"], found["runtimes"]) == ("dnf", ["cri-o"])
     assert found["ports"] == {"tcp/22": ""}

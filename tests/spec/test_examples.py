@@ -55,7 +55,7 @@ def test_an_example_plans_without_a_warning(path: Path) -> None:
     assert plan(read_pipeline(path)).warnings == ()
 
 
-@pytest.mark.parametrize("name", ["hello", "website"])
+@pytest.mark.parametrize("name", ["hello", "nodes", "website"])
 def test_an_example_does_its_work_once(name: str, tmp_path: Path) -> None:
     first = simulated(name, tmp_path)
     second = simulated(name, tmp_path)

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 from kubexm.common.facts import FACTS_SCRIPT
@@ -241,7 +242,7 @@ def _filesystems(lines: Sequence[str]) -> list[dict[str, Any]]:
         if len(row) == 7 and row[2].isdecimal() and (row[1] not in _NO_DISK or row[6] == "/"):
             size, free = (int(blocks) // 1024 for blocks in (row[2], row[4]))
             found.append({"path": row[6], "type": row[1], "size_mib": size, "free_mib": free})
-    return found
+    return sorted(found, key=itemgetter("path"))
 
 
 def _addresses(lines: Sequence[str]) -> list[str]:

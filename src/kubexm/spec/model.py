@@ -471,7 +471,7 @@ class FactsSpec(Model):
     disks: tuple[DiskSpec, ...] = ()
     """Its disks, by name."""
     filesystems: tuple[FilesystemSpec, ...] = ()
-    """Its file systems that lie on disks."""
+    """Its file systems that lie on disks, by path: the first is that of `/`."""
     hostname: Text | None = None
     """What it calls itself."""
     boot_id: Text | None = None
