@@ -46,7 +46,7 @@ def write(
         with permit():
             temporary.replace(place)
     except (OSError, LookupError) as error:
-        with suppress(KubexmError), permit():
+        with suppress(KubexmError, OSError), permit():  # a read-only file system keeps it
             temporary.unlink(missing_ok=True)
         reason = error.strerror if isinstance(error, OSError) else error
         raise StepFailed(f"can't write `{path}`: {reason}") from error
