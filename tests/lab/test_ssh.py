@@ -288,7 +288,7 @@ class TestTrouble:
 
     def test_no_shell(self, lab_network: Lab) -> None:
         lab_network.ssh("root@node1", "useradd -m -s /usr/sbin/nologin closed")
-        lab_network.ssh("root@node1", "cp -r ~/.ssh /home/closed && chown -R closed /home/closed")
+        lab_network.ssh("root@node1", "cp -r ~/.ssh ~closed && chown -R closed ~closed")
 
         error = refused(to(lab_network, "node1", "closed"))
 
