@@ -62,9 +62,12 @@ class Site:
     def resume(self, task: str, *, front: Front | None = None, **params: Any) -> RunOutcome:
         return _now(runs.resume(ResumeParams(task, **params), front or Front(), self.home))
 
-    def retry(self, task: str, *, corrected: bool = False, **params: Any) -> RunOutcome:
+    def retry(
+        self, task: str, *, corrected: bool = False, front: Front | None = None, **params: Any
+    ) -> RunOutcome:
         pipeline = PipelineParams(self.file) if corrected else None
-        return _now(runs.retry(RetryParams(task, pipeline, **params), Front(), self.home))
+        retried = RetryParams(task, pipeline, **params)
+        return _now(runs.retry(retried, front or Front(), self.home))
 
     def stopped_at(self, node: str, **params: Any) -> str:
         """The id of a run that was cancelled when it came to this node."""
@@ -208,6 +211,22 @@ def stopping_at(node: str, *, undo: bool = False) -> Front:
                 continue
             if _name(event.node) == node:
                 front.control.cancel("stopped by the test")
+
+    front.shows = (watch,)
+    return front
+
+
+def stopping_at_start(number: int, *, undo: bool = False) -> Front:
+    """Watches a run, and stops it when so many units have started, or undos."""
+    front = Front()
+
+    async def watch(subscription: Subscription, graph: ExecutionGraph) -> None:
+        left = number
+        async for event in subscription:
+            if isinstance(event, UnitStarted) and is_undo(event.node) == undo:
+                left -= 1
+                if left == 0:
+                    front.control.cancel("stopped by the test")
 
     front.shows = (watch,)
     return front

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.app.site import Site, stopping_at, task_of
+from tests.app.site import Site, statuses, stopping_at, task_of
 
 from kubexm.app import runs, tasks
 from kubexm.app.execution import Front
@@ -104,7 +104,8 @@ def test_another_content_at_the_same_path_is_undone_once(site: Site) -> None:
     outcome = site.retry(task, corrected=True)
 
     assert site.read("n1", "/srv/a") is None
-    assert [path for path in undone(outcome.result) if "made" in path] == ["made"]
+    assert [path for path in undone(outcome.result) if "made" in path] == ["made/@former/1"]
+    assert statuses(outcome.result)["made"] == {"n1": "RolledBack"}
 
 
 def test_another_kind_of_step_for_the_same_path_is_undone_once(site: Site) -> None:
@@ -115,7 +116,8 @@ def test_another_kind_of_step_for_the_same_path_is_undone_once(site: Site) -> No
     outcome = site.retry(task, corrected=True)
 
     assert site.read("n1", "/srv/a") is None
-    assert [path for path in undone(outcome.result) if "made" in path] == ["made"]
+    assert [path for path in undone(outcome.result) if "made" in path] == ["made/@former/1"]
+    assert statuses(outcome.result)["made"] == {"n1": "RolledBack"}
 
 
 def test_references_mean_what_they_meant(site: Site) -> None:
@@ -268,3 +270,105 @@ def test_a_line_that_is_to_be_absent_now_is_put_back_as_it_was(site: Site) -> No
 
     assert outcome.result.status == "RolledBack"
     assert site.read("n1", "/etc/lines") == "a\nx=0\nb\n"
+
+
+CONF = "{name: conf, template: {path: /etc/site.conf, text: ours}}"
+CONF_LINE = "{name: line, line: {path: /etc/site.conf, line: x=1, match: ^x=}}"
+DIRECTORY = "{name: place, directory: {path: /srv/d}}"
+INNER = "{name: inner, file: {path: /srv/d/inner, content: one}}"
+OLD = "{name: gone, absent: {path: /srv/d, recursive: true}}"
+
+
+def test_what_a_kept_step_had_changed_before_is_undone_after_what_came_upon_it(site: Site) -> None:
+    task = failed(site, CONF_LINE, CONF)
+
+    outcome = corrected(site, task, CONF_LINE)
+
+    assert outcome.result.status == "RolledBack"
+    assert site.read("n1", "/etc/site.conf") == "before"
+
+
+def test_a_directory_is_removed_after_what_only_the_old_file_had_in_it(site: Site) -> None:
+    task = failed(site, DIRECTORY, INNER)
+
+    outcome = corrected(site, task, DIRECTORY)
+
+    assert outcome.result.status == "RolledBack"
+    assert statuses(outcome.result)["place"] == {"n1": "RolledBack", "n2": "RolledBack"}
+
+
+def test_steps_in_another_order_are_undone_as_they_came(site: Site) -> None:
+    task = failed(site, CONF_LINE, CONF)
+
+    outcome = corrected(site, task, CONF, CONF_LINE.replace("x=1", "x=2"))
+
+    assert outcome.result.status == "RolledBack"
+    assert site.read("n1", "/etc/site.conf") == "before"
+
+
+def test_what_a_new_step_removes_is_put_back_before_it_is_undone_itself(site: Site) -> None:
+    task = failed(site, DIRECTORY, INNER)
+
+    outcome = corrected(site, task, OLD, DIRECTORY, INNER)
+
+    assert outcome.result.status == "RolledBack"
+    with site.hosts() as found:
+        assert [path for path in found("n1").difference() if path.startswith("/srv")] == []
+
+
+def test_what_a_retry_that_was_stopped_did_not_come_to_is_still_known(site: Site) -> None:
+    ignored = "{name: ignored, ignoreErrors: true, command: {argv: [slow]}}"
+    slow = "{argv: [slow], exit: 1, duration: {kind: fixed, seconds: 0.3}}"
+    world = WORLD.replace("scripts: [", f"scripts: [{slow}, ")
+    site.write(file(ignored, MADE, policy="isolate").replace(WORLD, world))
+    task = task_of(site.run())
+    stopped = site.retry(task, front=stopping_at("ignored"))
+    assert stopped.result.status == "Cancelled"
+
+    site.write(file().replace(WORLD, world))
+    outcome = site.retry(task, corrected=True)
+
+    assert outcome.result.status == "RolledBack"
+    assert site.read("n1", "/srv/a") is None
+
+
+def test_a_service_is_settled_though_the_way_back_was_stopped_before(site: Site) -> None:
+    ran = "{name: ran, command: {argv: ['true'], undo: [slow]}}"
+    service = "{name: web, service: {unit: web, restartsOn: [/etc/site.conf]}}"
+    slow = "{argv: [slow], duration: {kind: fixed, seconds: 0.5}}"
+    world = WORLD.replace("scripts: [", f"scripts: [{slow}, ")
+    site.write(file(ran, CONF, service, policy="isolate").replace(WORLD, world))
+    task = task_of(site.run())
+    site.write(file().replace(WORLD, world))
+    stopped = site.retry(task, corrected=True, front=stopping_at("1", undo=True))
+    assert stopped.result.status == "Cancelled"
+
+    site.write(file(MADE).replace(WORLD, world))
+    outcome = site.retry(task, corrected=True)
+
+    assert outcome.result.status == "RolledBack"
+    with site.hosts() as found:
+        assert found("n1").starts("web") == 2, "with ours, and with that of before"
+
+
+def test_what_was_left_once_is_named_again(site: Site) -> None:
+    task = failed(site, "{name: ran, command: {argv: ['true']}}", MADE)
+    corrected(site, task)
+
+    outcome = corrected(site, task, MADE)
+
+    left = former(outcome.result, "ran").host_results["n1"]
+    assert left.message == "left as it is: the step has no undo"
+
+
+def test_a_command_that_goes_on_is_undone_once(site: Site) -> None:
+    ran = "{name: ran, command: {argv: ['true'], undo: ['true', back]}}"
+    world = WORLD.replace('{argv: ["true"]}', '{argv: ["true", back]}, {argv: ["true"]}')
+    site.write(file(MADE, ran, policy="isolate").replace(WORLD, world))
+    task = task_of(site.run())
+    site.write(file(ran).replace(WORLD, world))
+
+    outcome = site.retry(task, corrected=True)
+
+    assert outcome.result.status == "RolledBack"
+    assert site.ran("true", "back") == {"n1": 1, "n2": 1}

@@ -7,7 +7,7 @@ import textwrap
 import pytest
 from tests.app.site import Site, statuses, stopping_at, task_of
 
-from kubexm.app import runs
+from kubexm.app import runs, tasks
 from kubexm.errors import InvalidInput, Refused
 from kubexm.plan.result import GraphExecutionResult
 
@@ -685,3 +685,67 @@ def test_what_is_written_otherwise_and_comes_to_the_same_is_kept(site: Site) -> 
 
     assert outcome.result.status == "Success"
     assert site.ran("count", "*") == {"n1": 2, "n2": 2}
+
+
+FAILS_THE_SECOND_TIME = """
+hosts: [{name: n1}]
+modules:
+  - name: base
+    tasks:
+      - name: work
+        steps:
+          - {name: ignored, ignoreErrors: true, command: {argv: [deploy]}}
+          - {name: made, command: {argv: [make], undo: [take-back]}}
+          - {name: fails, command: {argv: [deploy]}}
+simulate:
+  scripts:
+    - {argv: [make], effects: {files: {/srv/made: ours}}, times: 1}
+    - {argv: [make], exit: 1}
+    - {argv: [take-back], effects: {absent: [/srv/made]}}
+    - {argv: [deploy], exit: 1}
+"""
+
+
+def test_what_fails_when_it_is_done_again_is_still_taken_back(site: Site) -> None:
+    site.write(FAILS_THE_SECOND_TIME)
+    task = failed(site)
+
+    outcome = site.retry(task, on_failure="rollback")
+
+    assert outcome.result.status == "RolledBack"
+    assert site.read("n1", "/srv/made") is None
+
+
+def test_what_a_stopped_retry_had_kept_is_told_as_it_was(site: Site) -> None:
+    slow = "{argv: [lock], duration: {kind: fixed, seconds: 0.5}}"
+    site.write(
+        HOSTS
+        + HOOKED.replace(
+            "{argv: [lock]}\n    - {argv: [unlock]}", f"{slow}\n    - {{argv: [unlock]}}"
+        )
+    )
+    task = failed(site)
+
+    outcome = site.retry(task, front=stopping_at("lock"))
+
+    assert outcome.result.status == "Cancelled"
+    assert statuses(outcome.result)["first"] == {"n1": "Success", "n2": "Success"}
+    assert statuses(outcome.result) == statuses(tasks.show(site.home, task).result)
+
+
+def test_what_a_stopped_rollback_had_taken_back_is_looked_at_anew(site: Site) -> None:
+    line = "{name: line, line: {path: /srv/both, line: x=1}}"
+    both = "{name: both, file: {path: /srv/both, content: ours}}"
+    first = "- {name: conf, file: {path: /srv/conf, content: ours}}"
+    made = "- {name: made, command: {argv: [make], undo: [take-back]}}"
+    more = f"{made}\n          - {line}\n          - {both}"
+    site.write(SLOW_UNDO.replace(made, more))
+    stopped = site.run(front=stopping_at("made", undo=True))
+    assert (stopped.result.status, site.read("n1", "/srv/both")) == ("Cancelled", None)
+
+    site.write(SLOW_UNDO.replace(first, f"{first}\n          - {both}"))
+    outcome = site.retry(task_of(stopped), corrected=True)
+
+    assert outcome.result.status == "RolledBack"
+    assert site.read("n1", "/srv/both") is None
+    assert site.read("n1", "/srv/conf") == "theirs"

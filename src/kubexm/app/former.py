@@ -11,7 +11,8 @@ import msgspec
 from kubexm.app import foreknown
 from kubexm.app.foreknown import Plan
 from kubexm.engine.expansion import Expansion, Grown
-from kubexm.engine.undo import FORMER, is_undo
+from kubexm.engine.undo import FORMER, SETTLE, UNDO, is_undo
+from kubexm.errors import KubexmError
 from kubexm.plan.fragment import replace
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.node import ExecutionNode, StepSpec
@@ -20,21 +21,70 @@ from kubexm.plan.validation import topological_order
 from kubexm.spec import references
 from kubexm.spec.inventory import InventoryHost
 from kubexm.spec.references import Reference
+from kubexm.step import registry
+from kubexm.step.contract import Step
 
 
 def as_planned(
-    plan: Plan, state: RunState, hosts: Mapping[str, Sequence[str]]
+    plan: Plan, state: RunState, hosts: Mapping[str, Sequence[str]], after: Iterable[Layer] = ()
 ) -> tuple[Layer, ...]:
     """These hosts of these nodes, so that they can be undone when the plan is no more."""
     if not hosts:
         return ()
     known = {host.name: host for host in plan.hosts}
-    numbers = itertools.count(1 + _last_number(state.former))
+    numbers = itertools.count(1 + _last_number((*state.former, *after)))
     return tuple(
         tuple(_as_it_came_out(node, [known[name] for name in hosts[node.id]], numbers))
         for node in _in_order(plan.graph, state)
         if node.id in hosts
     )
+
+
+def to_settle(state: RunState) -> tuple[Layer, ...]:
+    """What a way back has undone of former plans, and was stopped before it was settled."""
+    if state.turned is None:
+        return ()
+    settled, numbers = Settled(state), itertools.count(1 + _last_number(state.former))
+    there = {
+        (node.id, host) for node in itertools.chain(*state.not_undone()) for host in node.hosts
+    }
+
+    def again(node: ExecutionNode) -> ExecutionNode | None:
+        undone = (host for host in node.hosts if (node.id, host) not in there)
+        hosts = tuple(host for host in undone if not settled(node, host))
+        id = f"{node.id.partition(FORMER)[0]}{FORMER}"
+        return replace(node, id=f"{id}{next(numbers)}", hosts=hosts) if hosts else None
+
+    layers = (tuple(filter(None, map(again, layer))) for layer in state.former)
+    return tuple(filter(None, layers))
+
+
+class Settled:
+    """Tells whether what was there before a node was undone goes on, if it has to."""
+
+    def __init__(self, state: RunState) -> None:
+        self._done = state.done
+        self._places = state.places()
+
+    def __call__(self, node: ExecutionNode, host: str) -> bool:
+        if registry.find(node.step.kind).settle is Step.settle:
+            return True
+        place = self._places.get((node.id.partition(FORMER)[0], host), node.id)
+        ends = (self._done.get((f"{UNDO}/{id}{SETTLE}", host)) for id in (node.id, place))
+        return any(end is not None and end.result.status == "Success" for end in ends)
+
+
+def resources_of(node: ExecutionNode, host: InventoryHost) -> tuple[str, ...] | None:
+    """What the ledger calls the things that a node changes on a host; None if only a run knows."""
+    step = node.step
+    if step.references:
+        if _needs_a_run(step):
+            return None
+        step = replace(step, params=foreknown.parameters(node, host))
+    try:
+        return registry.load(step.kind, step.params).resources
+    except KubexmError:
+        return None
 
 
 def hosts_of(former: Iterable[Layer]) -> set[str]:
@@ -93,6 +143,10 @@ def _as_it_came_out(
 
 def _settled(step: StepSpec, params: dict[str, Any]) -> StepSpec:
     """A step with parameters in which only facts and values may be left to be looked up."""
-    found = [reference for _, reference in references.scan(step.params)]
-    left = any(isinstance(item, Reference) and item.root not in foreknown.ROOTS for item in found)
-    return replace(step, params=params, provides=(), references=step.references and left)
+    left = step.references and _needs_a_run(step)
+    return replace(step, params=params, provides=(), references=left)
+
+
+def _needs_a_run(step: StepSpec) -> bool:
+    found = (reference for _, reference in references.scan(step.params))
+    return any(isinstance(item, Reference) and item.root not in foreknown.ROOTS for item in found)

@@ -10,12 +10,12 @@ from typing import Any
 from kubexm.app import foreknown
 from kubexm.app.following import Begun, followers, hooks_around
 from kubexm.app.foreknown import Plan
-from kubexm.app.former import as_planned
+from kubexm.app.former import Settled, as_planned, hosts_of, resources_of, to_settle
 from kubexm.engine.undo import is_undo
 from kubexm.engine.way_back import touched, way_back
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.node import ANY_HOST, ExecutionNode
-from kubexm.plan.records import Reopened, RunState, Unit, UnitDone
+from kubexm.plan.records import Layer, Reopened, RunState, Unit, UnitDone
 from kubexm.spec.expressions import compile_expression
 from kubexm.spec.references import Reference
 
@@ -31,40 +31,70 @@ def reopening(state: RunState, plan: Plan, corrected: Plan | None) -> Reopened:
     kept.difference_update(opened, hooks_around(graph, begun, opened, state.done))
     kept = comparison.with_expanders(kept)
     units = state.done.keys() - kept
-    changed = _standing(state, plan.graph) & units
+    standing, waiting = _standing(state, plan.graph), to_settle(state)
+    changed = standing & (units | (state.intended - state.done.keys()))
+    hosts = comparison.of_former(standing, changed, opened)
+    unsettled = _unsettled(state, plan.graph, standing) | hosts_of(waiting)
     return Reopened(
         at=time.time(),
         units=tuple(sorted(units)),
         changed=tuple(sorted(changed)),
-        former=as_planned(plan, state, comparison.differing(changed)),
-        unsettled=tuple(sorted(_unsettled(state, plan.graph))),
+        former=(*waiting, *as_planned(plan, state, hosts, waiting)),
+        unsettled=tuple(sorted(unsettled)),
+        still=_still(state, plan, standing, waiting) if unsettled else {},
     )
 
 
-def _unsettled(state: RunState, graph: ExecutionGraph) -> set[str]:
+def _unsettled(state: RunState, graph: ExecutionGraph, standing: Collection[Unit]) -> set[str]:
     """The hosts on which a rollback did not come to all that it had to take back."""
+    if state.turned is None:
+        return set()
     back = way_back(state, graph.compensations)
-    hosts = {
-        done.result.host_name
-        for unit, done in state.done.items()
-        if done.result.changed and not is_undo(unit[0]) and unit not in state.late
-        if not back.is_settled(unit[0], done.result.host_name)
-    }
-    former = itertools.chain(*state.former)
-    return hosts | {
-        host for node in former for host in node.hosts if not back.is_settled(node.id, host)
-    }
+    places = {(unit[0], state.place(unit)) for unit in standing if unit not in state.late}
+    hosts = {host for id, host in places if back.why_left(id, host) is None}
+    return hosts | hosts_of(state.not_undone(left=False))
+
+
+def _still(
+    state: RunState, plan: Plan, standing: Iterable[Unit], waiting: Iterable[Layer]
+) -> dict[str, tuple[str, ...]]:
+    """By host what is not taken back there, where that can be told of all that is not."""
+    known, former = {host.name: host for host in plan.hosts}, state.places()
+    found: dict[str, set[str]] = {name: set() for name in known}
+    nodes = [
+        (plan.graph.nodes.get(id), host)
+        for id, host in ((unit[0], state.place(unit)) for unit in standing)
+        if id in plan.graph.nodes or (id, host) not in former
+    ]
+    layers = itertools.chain(state.not_undone(), waiting)
+    nodes += [(node, host) for node in itertools.chain(*layers) for host in node.hosts]
+    for node, host in nodes:
+        if host in found:
+            resources = resources_of(node, known[host]) if node is not None else None
+            if resources is None:
+                del found[host]
+            else:
+                found[host].update(resources)
+    return {host: tuple(sorted(names)) for host, names in found.items()}
 
 
 def _standing(state: RunState, graph: ExecutionGraph) -> set[Unit]:
     """The units whose changes are still there, as far as anybody knows."""
-    back = way_back(state, graph.compensations)
+    changed = {unit for unit, done in state.done.items() if done.result.changed}
+    # Some a life had begun, or was to look at again, that ended before it came to them.
+    changed |= state.intended - state.done.keys()
+    changed = {unit for unit in changed if not is_undo(unit[0])}
+    if state.turned is None:
+        return changed
+    back, settled = way_back(state, graph.compensations), Settled(state)
+
+    def is_over(id: str, host: str) -> bool:
+        node = graph.nodes.get(id)
+        is_settled = node is None or settled(node, host)
+        return is_settled and back.is_taken_back(id, host)
+
     return {
-        unit
-        for unit, done in state.done.items()
-        if done.result.changed
-        and not is_undo(unit[0])
-        and (unit in state.late or not back.is_taken_back(unit[0], done.result.host_name))
+        unit for unit in changed if unit in state.late or not is_over(unit[0], state.place(unit))
     }
 
 
@@ -79,11 +109,16 @@ def _succeeded(state: RunState) -> set[Unit]:
     }
 
 
+Hosts = dict[str, list[str]]
+"""By node the hosts in question."""
+
+
 class _Comparison:
     """Tells what a corrected plan does as the one before did."""
 
     def __init__(self, state: RunState, before: Plan, after: Plan) -> None:
         self._done = state.done
+        self._place = state.place
         self._is_corrected = before is not after
         self._before = before.graph.nodes
         self._after = after.graph.nodes
@@ -121,14 +156,25 @@ class _Comparison:
         """Those that are in the plan, or were added by one that is kept as well."""
         return {unit for unit in kept if self._stands(unit, kept)}
 
-    def differing(self, units: Iterable[Unit]) -> dict[str, list[str]]:
-        """By node the hosts of those of these units that may do something else now."""
-        hosts: dict[str, list[str]] = {}
-        for id, key in sorted(units):
-            host = self._done[id, key].result.host_name
-            if id in self._expanders or not self._is_planned_as_before(id, host):
-                hosts.setdefault(id, []).append(host)
+    def of_former(
+        self, standing: Collection[Unit], changed: Collection[Unit], opened: Collection[Unit]
+    ) -> Hosts:
+        """By node the hosts of what stands, if the order of today is not that in which it came.
+
+        That is so where some of it does something else now, or comes after what is new.
+        """
+        follows = self._is_corrected and any(unit in opened for unit in standing)
+        if not follows and not any(map(self._differs, changed)):
+            return {}
+        hosts: Hosts = {}
+        for unit in sorted(standing):
+            hosts.setdefault(unit[0], []).append(self._place(unit))
         return hosts
+
+    def _differs(self, unit: Unit) -> bool:
+        if unit[0] in self._expanders:
+            return True
+        return not self._is_planned_as_before(unit[0], self._place(unit))
 
     def _stands(self, unit: Unit, kept: set[Unit]) -> bool:
         expander = self._expanders.get(unit[0])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 
 from kubexm.engine.failures import PassedOver
 from kubexm.engine.ports import Load, Loaded
@@ -13,13 +14,18 @@ from kubexm.plan.result import LEFT
 from kubexm.runtime.contexts import StepContext, UnitView
 from kubexm.step.contract import NotYet, Outcome, Step, Verdict
 
+Moved = Mapping[str, Mapping[str, Sequence[ExecutionNode]]]
+"""By node and host others that are undone in its place, before it."""
+
 
 class _Backward(Step):
     """Stands for another step on the way back."""
 
-    def __init__(self, step: Step) -> None:
+    def __init__(self, step: Step, later: Sequence[Step] = ()) -> None:
+        """`later` steps, latest first, went on with what this one had begun."""
         self._step = step
-        self.uninterruptible = step.uninterruptible
+        self._steps = [*(other for other in later if other != step), step]
+        self.uninterruptible = any(step.uninterruptible for step in self._steps)
 
     def spec(self) -> StepSpec:
         return self._step.spec()
@@ -39,8 +45,9 @@ class Undone(_Backward):
         return Verdict.holds(f"{LEFT}: the step has no undo")
 
     async def run(self, ctx: StepContext) -> Outcome | NotYet | None:
-        if (left := await self._step.rollback(ctx)) is not None:
-            raise PassedOver(f"{LEFT}: {left}")
+        for step in self._steps:
+            if (left := await step.rollback(ctx)) is not None:
+                raise PassedOver(f"{LEFT}: {left}")
         return Outcome(changed=True)
 
 
@@ -56,7 +63,7 @@ class Settled(_Backward):
         return Verdict.needed("what it stood on is undone")
 
     async def run(self, ctx: StepContext) -> Outcome | NotYet | None:
-        return Outcome(changed=await self._step.settle(ctx))
+        return Outcome(changed=any([await step.settle(ctx) for step in self._steps]))
 
 
 class _Wrapped:
@@ -64,13 +71,22 @@ class _Wrapped:
 
     decisive: frozenset[str] = frozenset()
 
-    def __init__(self, loaded: Loaded, cls: type[_Backward]) -> None:
+    def __init__(
+        self,
+        loaded: Loaded,
+        cls: type[_Backward],
+        later: Mapping[str, Sequence[Loaded]] | None = None,
+    ) -> None:
+        """`later` are loaded steps by the host on which they went on with it."""
         self.cls = cls
         self._loaded = loaded
-        self.static = cls(loaded.static) if loaded.static is not None else None
+        self._later = later or {}
+        static = loaded.static if not later else None
+        self.static = cls(static) if static is not None else None
 
     def bind(self, view: UnitView) -> Step:
-        return self.cls(self._loaded.bind(view))
+        later = self._later.get(view.host["name"], ()) if self._later else ()
+        return self.cls(self._loaded.bind(view), [step.bind(view) for step in later])
 
     def wanted(self, view: UnitView) -> bool:
         return True
@@ -82,7 +98,10 @@ def settles(loaded: Loaded) -> bool:
 
 
 def backward(
-    load: Load, undone: Mapping[str, ExecutionNode], compensating: Mapping[str, ExecutionNode]
+    load: Load,
+    undone: Mapping[str, ExecutionNode],
+    compensating: Mapping[str, ExecutionNode],
+    moved: Moved,
 ) -> Callable[[ExecutionNode], Work]:
     """Work of an undo graph: undone steps, and compensations that run forward.
 
@@ -93,8 +112,15 @@ def backward(
         path = node.id.removeprefix(f"{UNDO}/")
         cls = Settled if is_settling(node.id) else Undone
         if (source := undone.get(path.removesuffix(SETTLE))) is not None:
-            return Work(node, _Wrapped(load(source), cls), source.step.needs)
+            hosts = moved.get(source.id, {})
+            later = {host: [*map(load, nodes)] for host, nodes in hosts.items()}
+            return Work(node, _Wrapped(load(source), cls, later), _needs(source, hosts))
         source = compensating.get(path, node)
         return Work(node, load(source), source.step.needs)
 
     return work
+
+
+def _needs(node: ExecutionNode, later: Mapping[str, Sequence[ExecutionNode]]) -> tuple[str, ...]:
+    nodes = (node, *itertools.chain(*later.values()))
+    return tuple(dict.fromkeys(name for node in nodes for name in node.step.needs))

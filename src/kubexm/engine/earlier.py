@@ -44,6 +44,10 @@ class Earlier:
         intended = self._state.intended
         return bool(intended) and unit.key in intended
 
+    def changed(self, unit: Unit) -> bool:
+        """Whether a unit that was opened again had changed something that is still there."""
+        return unit.key in self._state.standing
+
     def host_of(self, unit: Unit) -> str | None:
         """The host that a `one_of` unit was bound to."""
         return self._state.bound.get(unit.node.id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -10,7 +10,7 @@ from kubexm.engine import collector
 from kubexm.engine.backward import backward, settles
 from kubexm.engine.bus import Bus
 from kubexm.engine.expansion import Grown
-from kubexm.engine.former import Successors
+from kubexm.engine.former import Moves, Successors
 from kubexm.engine.journal import Journal
 from kubexm.engine.options import Control, Options
 from kubexm.engine.ports import EngineRuntime, Load
@@ -26,6 +26,7 @@ from kubexm.engine.undo import is_undo, undo_graph
 from kubexm.engine.values import Values
 from kubexm.engine.work import forward
 from kubexm.plan import events
+from kubexm.plan.fragment import replace
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.node import ExecutionNode
 from kubexm.plan.policy import OnFailure
@@ -199,11 +200,13 @@ class _Run:
     async def _undo(self, walk: Scheduler, cause: Cause) -> Scheduler | None:
         grown = Grown(self.graph, walk.expanded)
         self.changed = _changed(walk, self.state.late)
-        former = self._former(walk, grown)
-        undone = grown.nodes | {node.id: node for layer in former for node in layer}
+        moves = self._moves(grown)
+        undone = grown.nodes | {node.id: node for layer in self.state.former for node in layer}
         changed = (*self.changed, *(undone.keys() - grown.nodes.keys()))
         settling = {id for id in changed if settles(self.load(undone[id]))}
-        undo = undo_graph(self.graph, grown, self.changed, settling, former)
+        own = {id: moves.staying(id, hosts) for id, hosts in self.changed.items()}
+        former = [tuple(_staying(layer, moves)) for layer in self.state.former]
+        undo = undo_graph(self.graph, grown, own, settling, [*filter(None, former)])
         if undo is None:
             return None
         if self.state.turned is None:
@@ -211,22 +214,23 @@ class _Run:
         now = self.runtime.now()
         units = {id: len(node.hosts) for id, node in undo.nodes.items()}
         self.bus.publish(events.TurnedBack(at=now, cause=cause, undo=units))
-        work = backward(self.load, undone, _compensating(grown))
+        work = backward(self.load, undone, _compensating(grown), moves.to)
         # Nothing is made on the way back but by a compensation itself.
         back = self._scheduler(undo, work, "isolate", values=self.values.kept(self.state.left))
         await back.walk(quarantined=self._lost_before(undo=True))
         return back
 
-    def _former(self, walk: Scheduler, grown: Grown) -> tuple[Layer, ...]:
-        def view(host: str) -> UnitView:
-            return self.runtime.view(host, {})
+    def _moves(self, grown: Grown) -> Moves:
+        values = self.values.kept(self.state.left)
 
-        successors = Successors(grown.nodes, _at_work(walk), self.load, view)
-        return successors.without_theirs(self.state.former)
+        def view(node: ExecutionNode, host: str) -> UnitView:
+            return self.runtime.view(host, values.view(node.step.needs, host))
+
+        return Successors(grown.nodes, self.changed, self.load, view).moves(self.state.former)
 
     def _result(self, walk: Scheduler, back: Scheduler | None) -> GraphExecutionResult:
         losses = walk.losses
-        nodes = node_results(walk.topology.states, walk.cancelled)
+        nodes = node_results(walk.topology.states, walk.cancelled, self.state.done)
         status = run_status(losses, walk.cancelled, nodes)
         if back is None and self._has_yet_to_go_back(walk):
             status = "Cancelled"
@@ -246,7 +250,7 @@ class _Run:
         )
         if back is None:
             return result
-        undone = node_results(back.topology.states, back.cancelled)
+        undone = node_results(back.topology.states, back.cancelled, self.state.done)
         result = rolled_back(result, walk.topology.states, undone, self.changed)
         return with_rollback(result, undone, back.losses, back.cancelled)
 
@@ -265,16 +269,10 @@ def _changed(walk: Scheduler, late: Collection[Unit]) -> dict[str, tuple[str, ..
     return changed
 
 
-def _at_work(walk: Scheduler) -> dict[str, frozenset[str]]:
-    """Hosts on which each node has done its work, so that the host is as its step says."""
-    return {
-        id: frozenset(
-            unit.host
-            for unit in state.units.values()
-            if unit.result is not None and unit.result.changed and unit.result.status == "Success"
-        )
-        for id, state in walk.topology.states.items()
-    }
+def _staying(layer: Layer, moves: Moves) -> Iterator[ExecutionNode]:
+    for node in layer:
+        if hosts := moves.staying(node.id, node.hosts):
+            yield replace(node, hosts=hosts)
 
 
 def _compensating(graph: Grown) -> dict[str, ExecutionNode]:

@@ -33,6 +33,7 @@ class Walk(Protocol):
     def demand(self, provider: Unit) -> asyncio.Future[Cause | None]: ...
     def wish(self, provider: Unit) -> None: ...
     def was_intended(self, unit: Unit) -> bool: ...
+    def was_changed(self, unit: Unit) -> bool: ...
 
 
 class Floor:
@@ -57,7 +58,8 @@ class Floor:
         self.foresight = foresight
         self.may_go_back = may_go_back
         self.stopping, self.foresee = walk.stopping, walk.foresee
-        self.wish, self.was_intended = walk.wish, walk.was_intended
+        self.wish = walk.wish
+        self.was_intended, self.was_changed = walk.was_intended, walk.was_changed
         self._walk = walk
         self._dispatcher = dispatcher
         self.announce, self.announce_retry = announcements.unit_started, announcements.unit_retried

@@ -71,6 +71,7 @@ class Floor(Protocol):
     def give_back_pools(self, unit: Unit) -> None: ...
     def wish(self, provider: Unit) -> None: ...
     def was_intended(self, unit: Unit) -> bool: ...
+    def was_changed(self, unit: Unit) -> bool: ...
     async def take_again(self, unit: Unit) -> None: ...
     async def take_pools(self, unit: Unit) -> None: ...
     async def pause(self, unit: Unit, seconds: float) -> None: ...
@@ -118,7 +119,7 @@ class Lifecycle:
         except BaseException as error:
             if unit.ended:
                 return self._cut_short(unit, self._floor.stopping(unit) or Ended("cancelled"))
-            return _failed(_own(error))
+            return self._failed(unit, _own(error))
 
     def _cut_short(self, unit: Unit, ended: Ended) -> Finished:
         """It was ended; amid a run, of this life or an earlier, it may have changed something."""
@@ -188,7 +189,19 @@ class Lifecycle:
             failure = Failure(
                 failure.failure, failure.message + note, failure.stdout, failure.stderr
             )
-        return _failed(failure)
+        return self._failed(unit, failure)
+
+    def _failed(self, unit: Unit, failure: Failure) -> Finished:
+        """It failed; what it had changed before the run was opened again is still there."""
+        changed = unit.node.work.changes and self._floor.was_changed(unit)
+        return Finished(
+            "Failed",
+            failure.message,
+            failure.stdout,
+            failure.stderr,
+            changed=changed,
+            failure=failure,
+        )
 
     async def _aftermath(self, unit: Unit) -> str:
         """Diagnostics first; then the step takes back its own half-done work if it says so."""
@@ -395,7 +408,3 @@ def _own(error: BaseException) -> Failure:
     while isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
         task.uncancel()
     return classify(error)
-
-
-def _failed(failure: Failure) -> Finished:
-    return Finished("Failed", failure.message, failure.stdout, failure.stderr, failure=failure)

@@ -15,6 +15,7 @@ from kubexm.engine.ports import EngineRuntime
 from kubexm.engine.topology import NodeState, Unit
 from kubexm.engine.undo import is_left
 from kubexm.engine.way_back import WayBack
+from kubexm.plan import records
 from kubexm.plan.result import (
     GraphExecutionResult,
     HostResult,
@@ -26,6 +27,8 @@ from kubexm.plan.result import (
 )
 
 replace = msgspec.structs.replace
+Earlier = Mapping[records.Unit, records.UnitDone]
+"""How the units of a run have ended, in this life or before."""
 
 
 def host_result(
@@ -52,13 +55,21 @@ def host_result(
     )
 
 
-def node_results(states: Mapping[str, NodeState], cancelled: str | None) -> dict[str, NodeResult]:
-    """A result for every node that exists, in the order of the graph and its expansions."""
-    return {id: _node_result(state, cancelled) for id, state in states.items() if state.units}
+def node_results(
+    states: Mapping[str, NodeState], cancelled: str | None, earlier: Earlier
+) -> dict[str, NodeResult]:
+    """A result for every node that exists, in the order of the graph and its expansions.
+
+    What a walk that was stopped did not come to is as it was left `earlier`.
+    """
+    return {
+        id: _node_result(state, cancelled, earlier) for id, state in states.items() if state.units
+    }
 
 
-def _node_result(state: NodeState, cancelled: str | None) -> NodeResult:
-    hosts = {unit.host: _result_of(unit, cancelled) for unit in state.units.values()}
+def _node_result(state: NodeState, cancelled: str | None, earlier: Earlier) -> NodeResult:
+    results = [_result_of(unit, cancelled, earlier) for unit in state.units.values()]
+    hosts = {result.host_name: result for result in results}
     status = node_status(hosts.values(), state.tolerated)
     starts = [host.start_time for host in hosts.values() if host.start_time is not None]
     ends = [host.end_time for host in hosts.values() if host.end_time is not None]
@@ -74,10 +85,12 @@ def _node_result(state: NodeState, cancelled: str | None) -> NodeResult:
     )
 
 
-def _result_of(unit: Unit, cancelled: str | None) -> HostResult:
+def _result_of(unit: Unit, cancelled: str | None, earlier: Earlier) -> HostResult:
     if unit.result is not None:
         return unit.result
     if cancelled is not None:
+        if (done := earlier.get(unit.key)) is not None:
+            return done.result
         return HostResult(unit.host, "Cancelled", message=f"not started: {cancelled}")
     return HostResult(unit.host)
 

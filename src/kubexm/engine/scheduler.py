@@ -374,6 +374,10 @@ class Scheduler:
         """Whether an earlier life of this run was about to change something by this unit."""
         return self._earlier.intended(unit)
 
+    def was_changed(self, unit: Unit) -> bool:
+        """Whether this unit had changed something before the run was opened again."""
+        return self._earlier.changed(unit)
+
     def stopping(self, unit: Unit) -> Ended | None:
         """Why this unit has to end, if it has to."""
         if self.cancelled is not None:

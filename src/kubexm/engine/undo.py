@@ -19,7 +19,7 @@ UNDO = records.UNDO
 """First segment of every path in an undo graph."""
 COMPENSATE = "/@compensate/"
 """What stands between a scope and the nodes that undo it as a whole."""
-FORMER = "/@former/"
+FORMER = records.FORMER
 """What stands between a node of an earlier plan and its number among those."""
 SETTLE = "/@settle"
 """Ends the path of what is done for a node when all before it is undone, too."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from kubexm.engine.undo import COMPENSATE, UNDO, is_left, is_undo
+from kubexm.engine.undo import COMPENSATE, FORMER, UNDO, is_left, is_settling, is_undo
 from kubexm.plan.node import Compensation, ExecutionNode
 from kubexm.plan.records import RunState, Unit
 from kubexm.plan.result import HostResult
@@ -20,16 +20,21 @@ class WayBack:
     def __init__(self, ends: Mapping[str, Ends]) -> None:
         self._ends = ends
         self._compensations: dict[str, list[Ends]] = {}
+        self._former: dict[str, list[str]] = {}
         for path, hosts in ends.items():
             scope, compensated, _ = _origin(path).partition(COMPENSATE)
+            id, former, _ = _origin(path).partition(FORMER)
             if compensated:
                 self._compensations.setdefault(scope, []).append(hosts)
+            elif former and not is_settling(path):
+                self._former.setdefault(id, []).append(path)
 
     def why_left(self, id: str, host: str) -> str | None:
         """Why the change of this unit stays, if its undo has left it."""
-        path = f"{UNDO}/{id}"
-        end = self._ends.get(path, {}).get(host)
-        return end.message if end is not None and is_left(path, end) else None
+        for path, end in self._own(id, host):
+            if is_left(path, end):
+                return end.message
+        return None
 
     def is_settled(self, id: str, host: str) -> bool:
         """Whether there is nothing left to do about this unit: it is taken back, or left."""
@@ -37,11 +42,20 @@ class WayBack:
 
     def is_taken_back(self, id: str, host: str) -> bool:
         """By the undo of the unit itself, or by the compensation of a scope around it."""
-        own = self._ends.get(f"{UNDO}/{id}")
-        if own is not None:
-            return host in own and own[host].status == "Success"
+        if own := self._own(id, host):
+            return all(end.status == "Success" for _, end in own)
+        if f"{UNDO}/{id}" in self._ends:
+            return False
         around = (nodes for scope, nodes in self._compensations.items() if inside(id, scope))
         return any(_went_well_for(host, nodes) for nodes in around)
+
+    def _own(self, id: str, host: str) -> list[tuple[str, HostResult]]:
+        """How the undo of the unit ended, or those of what an earlier plan had it go on with."""
+        paths = (f"{UNDO}/{id}", *self._former.get(id, ()))
+        ends = [
+            (path, self._ends[path][host]) for path in paths if host in self._ends.get(path, {})
+        ]
+        return ends[:1] if ends and ends[0][0] == paths[0] else ends
 
 
 def _origin(path: str) -> str:
@@ -63,6 +77,10 @@ def way_back(state: RunState, compensations: Iterable[Compensation]) -> WayBack:
     begun = {_origin(path).partition(COMPENSATE)[0] for path in ends if COMPENSATE in path}
     for node in (node for item in compensations if item.scope in begun for node in item.nodes):
         _add_pending(node, ends.setdefault(f"{UNDO}/{node.id}", {}))
+    if state.turned is not None:
+        for (id, host), place in state.places().items():
+            if not _lies_in(id, begun):
+                ends.setdefault(f"{UNDO}/{place}", {}).setdefault(host, HostResult(host))
     return WayBack(ends)
 
 

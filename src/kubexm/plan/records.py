@@ -6,7 +6,8 @@ state. Skips that follow from a failure are records too, so that a store can sho
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,8 @@ Unit = tuple[str, str]
 """A node id and a host name; `*` is the host of a `one_of` node."""
 UNDO = "@undo"
 """First segment of the paths of what takes something back."""
+FORMER = "/@former/"
+"""What stands between a node of an earlier plan and its number among those."""
 Layer = tuple[ExecutionNode, ...]
 """Nodes that stand on none of each other, but perhaps on those of layers before."""
 
@@ -93,13 +96,15 @@ class Reopened(Record, frozen=True):
     What some of them `changed` still stands: a rollback takes it back, whatever they find now.
     So it does with what `former` nodes changed, which are no more, or do something else now.
     On `unsettled` hosts not all was taken back that a rollback set out to: there it still goes
-    back to what was found before; elsewhere to what the next go will find itself.
+    back to what was found before; elsewhere to what the next go will find itself. So it does with
+    all other resources of hosts on which it is known which ones are `still` changed.
     """
 
     units: tuple[Unit, ...]
     changed: tuple[Unit, ...] = ()
     former: tuple[Layer, ...] = ()
     unsettled: tuple[str, ...] = ()
+    still: dict[str, tuple[str, ...]] = {}
 
 
 class LifeBegan(Record, frozen=True):
@@ -137,6 +142,8 @@ class RunState:
 
     done: dict[Unit, UnitDone] = field(default_factory=dict)
     intended: set[Unit] = field(default_factory=set)
+    standing: set[Unit] = field(default_factory=set)
+    """What units that were opened again had changed, and no rollback has taken back."""
     under_way: set[Unit] = field(default_factory=set)
     """Intended in the latest life, without an end: what runs now, or ran when that life ended."""
     bound: dict[str, str] = field(default_factory=dict)
@@ -184,6 +191,29 @@ class RunState:
             case LifeBegan():
                 self.under_way.clear()  # else, who worked when is no state
 
+    def place(self, unit: Unit) -> str:
+        """The host that a unit was done on, or begun."""
+        if (done := self.done.get(unit)) is not None:
+            return done.result.host_name
+        return self.bound.get(unit[0], unit[1])
+
+    def places(self) -> dict[Unit, str]:
+        """By node and host the first of its former ones, in whose place all others are undone."""
+        found: dict[Unit, str] = {}
+        for node in itertools.chain(*self.former):
+            for host in node.hosts:
+                found.setdefault((node.id.partition(FORMER)[0], host), node.id)
+        return found
+
+    def not_undone(self, *, left: bool = True) -> tuple[Layer, ...]:
+        """What earlier plans have changed, without what the run, which has turned, has undone.
+
+        What that has `left` is still there; whoever asks for what it never came to says so.
+        """
+        places = self.places()
+        layers = (tuple(self._still_there(layer, places, left)) for layer in self.former)
+        return tuple(filter(None, layers))
+
     def _finish(self, record: UnitDone) -> None:
         unit = record.node, record.host
         self.done[unit] = record
@@ -211,37 +241,52 @@ class RunState:
             cause = Cause(record.node, result.host_name, result.message, result.failure)
             self.quarantined.setdefault(result.host_name, cause)
 
-    def _still_there(self, layer: Layer) -> Layer:
-        """The nodes of a layer on the hosts where the run, which has turned, did not undo them."""
-        left = ((node, self._not_undone(node)) for node in layer)
-        return tuple(msgspec.structs.replace(node, hosts=hosts) for node, hosts in left if hosts)
+    def _still_there(
+        self, layer: Layer, places: Mapping[Unit, str], left: bool
+    ) -> Iterator[ExecutionNode]:
+        for node in layer:
+            id = node.id.partition(FORMER)[0]
+            undos = {host: self._undo_of(node.id, places[id, host], host) for host in node.hosts}
+            hosts = [host for host, undo in undos.items() if _stands(undo, left)]
+            if hosts:
+                yield msgspec.structs.replace(node, hosts=tuple(hosts))
 
-    def _not_undone(self, node: ExecutionNode) -> tuple[str, ...]:
-        undos = {host: self.done.get((f"{UNDO}/{node.id}", host)) for host in node.hosts}
-        return tuple(
-            host for host, undo in undos.items() if undo is None or _came_to_nothing(undo.result)
-        )
+    def _undo_of(self, former: str, place: str, host: str) -> UnitDone | None:
+        ends = (self.done.get((f"{UNDO}/{id}", host)) for id in (former, place))
+        return next(filter(None, ends), None)
 
     def _reopen(self, record: Reopened) -> None:
         if self.turned is not None:
-            known = self.priors
-            self.priors = {host: known[host] for host in record.unsettled if host in known}
-            self.former = tuple(filter(None, map(self._still_there, self.former)))
+            self.priors = {
+                host: _of(self.priors[host], record.still.get(host))
+                for host in record.unsettled
+                if host in self.priors
+            }
+            self.former = self.not_undone()
         self.former += record.former
-        standing = set(record.changed)
+        self.standing = set(record.changed)
         for unit in record.units:
             if (done := self.done.pop(unit, None)) is not None:
                 self.left += done.values
-            if unit not in standing:
+            if unit not in self.standing:
                 self.bound.pop(unit[0], None)
-        self.intended |= standing
+        self.intended = set(record.changed)
         self.quarantined.clear()
         self.late.clear()
         self.turned = None
 
 
-def _came_to_nothing(undo: HostResult) -> bool:
-    return undo.status != "Success" and not undo.satisfied
+def _of(priors: dict[str, Any], resources: Collection[str] | None) -> dict[str, Any]:
+    if resources is None:
+        return priors
+    return {name: prior for name, prior in priors.items() if name in resources}
+
+
+def _stands(undo: UnitDone | None, left: bool) -> bool:
+    """Whether a change is still there after this end of its undo."""
+    if undo is None or undo.result.status == "Success":
+        return undo is None
+    return left or not undo.result.satisfied
 
 
 def _must_be_looked_at_again(done: UnitDone) -> bool:
