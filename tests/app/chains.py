@@ -246,9 +246,10 @@ class _Chains:
 
     def _in_tasks(self, steps: list[Step]) -> tuple[tuple[Step, ...], ...]:
         made = [step for step in steps if step.name == "ver"]
-        rest = [step for step in steps if step.name != "ver"]
+        rest = _lasting([step for step in steps if step.name != "ver"])
         if not made and any("${values." in str(step) for step in rest):
             made = [self._version()]
+        rest = rest or [Step("some", "file", {"path": "/srv/a", "content": "some"})]
         cut = self._random.randint(1, 2)
         cuts = [rest] if cut == 1 or len(rest) < 2 else [rest[:2], rest[2:]]
         # What leaves a value goes first, so that all may use it.
@@ -364,6 +365,24 @@ class _Chains:
     def _version(self) -> Step:
         params = {"key": "version", "argv": ["version", self._choice("12")], "scope": "host"}
         return Step("ver", self._choice(("value", "value", "mint")), params)
+
+
+def _lasting(steps: list[Step]) -> list[Step]:
+    """Those of which no later one makes what they want to be absent.
+
+    Such a step is satisfied at first, and has to be done in the next go, after what it stands
+    before. Nothing tells a rollback so, where the file is the same.
+    """
+    return [
+        step
+        for place, step in enumerate(steps)
+        if not _wants_absence(step)
+        or not any(_fight(step, later) for later in steps[place + 1 :] if "path" in later.params)
+    ]
+
+
+def _wants_absence(step: Step) -> bool:
+    return step.kind == "absent" or "absent" in step.params
 
 
 def _fight(one: Step, other: Step) -> bool:
