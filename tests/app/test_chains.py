@@ -36,7 +36,7 @@ Said = dict[tuple[str, str], tuple[str, str]]
 """What is said of each unit: its status and message."""
 _OWN = "/var/lib/kubexm"
 """What kubexm keeps for itself on a host; what a service was started with must be true, though."""
-_CHAINS = 8
+_CHAINS = 6
 
 
 class Play:
