@@ -55,7 +55,7 @@ test: lint test-tools ## everything that needs no lab: lint and all tests (under
 
 .PHONY: check
 check: lint test-tools ## what to run before every commit: lint and the fast tests (under two minutes)
-	$(PYTEST) -m "not slow and not lab"
+	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not slow and not lab"
 
 # Real hosts on this machine: they need root. `python -m lab --help` can do more.
 N ?= 3

@@ -15,6 +15,7 @@ pytest_plugins = ["lab.testing"]
 _NO_CLOCK = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 settings.register_profile("repeatable", _NO_CLOCK, derandomize=True, database=None)
+settings.register_profile("quick", settings.get_profile("repeatable"), max_examples=25)
 settings.register_profile("explore", _NO_CLOCK, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 

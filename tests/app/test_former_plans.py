@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from tests.app.site import Site, statuses, stopping_at, task_of
 
 from kubexm.app import runs, tasks
@@ -246,6 +247,7 @@ simulate:
 """
 
 
+@pytest.mark.slow
 def test_a_step_that_never_came_to_its_new_work_is_undone_as_it_was(site: Site) -> None:
     first = file(WAITS, LINE, policy="isolate", hosts=HOSTS + "vars: {v: v1}\n")
     site.write(first.replace(WORLD, WITH_LINES))

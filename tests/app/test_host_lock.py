@@ -82,6 +82,7 @@ def test_what_a_killed_run_had_begun_is_over_before_it_is_resumed(
     assert lock_files(harmful) == ["site/holder"]
 
 
+@pytest.mark.slow
 def test_frozen_run_can_do_no_harm_when_it_wakes(harmful: Site) -> None:
     with harmful.running(lease=2.0) as first:
         first.until(beats(harmful).exists)

@@ -31,6 +31,7 @@ modules:
 FIRST = ("one", "n1")
 
 
+@pytest.mark.slow
 def test_second_run_is_refused_with_who_works_since_when_and_leaves_nothing(site: Site) -> None:
     site.write(HELD)
     with site.running() as first:

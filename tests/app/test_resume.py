@@ -70,6 +70,7 @@ def killed(site: Site) -> str:
     return run.id
 
 
+@pytest.mark.slow
 def test_killed_run_is_resumed_by_another_process_without_repeating_anything(site: Site) -> None:
     site.write(HELD)
     task = killed(site)

@@ -37,6 +37,7 @@ def nobody() -> int:
     return writing
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("home")
 @pytest.mark.parametrize("more", [(), ("--log-level", "debug")])
 def test_a_run_without_a_terminal_ends_and_is_recorded(
@@ -54,6 +55,7 @@ def test_a_run_without_a_terminal_ends_and_is_recorded(
     assert [no_room, neither, gone] == [(0, "Success")] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("home")
 def test_an_answer_that_can_not_be_written_is_an_error_in_one_line(
     pipeline: Write, tmp_path: Path
@@ -101,6 +103,7 @@ def test_an_error_is_a_document_too_where_documents_are_asked_for(
     assert text == ""
 
 
+@pytest.mark.slow
 def test_a_stream_that_lacks_our_signs_gets_letters_in_their_place(pipeline: Write) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     file = pipeline("- {name: greet, command: {argv: [echo, grüße]}}")

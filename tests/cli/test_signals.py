@@ -135,6 +135,7 @@ def test_a_second_interrupt_kills_at_once_and_leaves_no_command_behind(slow: Slo
     assert not ours & sleepers()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_a_killed_run_is_shown_as_interrupted_and_resumes_where_it_was(slow: Slow) -> None:
     process = slow.hanging()

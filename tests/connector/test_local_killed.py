@@ -49,6 +49,7 @@ def command_line(pid: int) -> bytes:
         return b""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_ends_whole_groups_also_the_stubborn(number: signal.Signals) -> None:
     mark = f"mark-{uuid.uuid4().hex}"

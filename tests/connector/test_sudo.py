@@ -90,6 +90,7 @@ def test_no_command_line_shows_the_environment(connector: LocalConnector) -> Non
     assert "hunter22" not in done.text
 
 
+@pytest.mark.slow
 @by_a_sudoer
 def test_ends_the_group_of_a_command_of_roots(connector: LocalConnector) -> None:
     mark = f"mark-{uuid.uuid4().hex}"

@@ -268,6 +268,7 @@ def test_undo_takes_back_exactly_what_changed_in_reverse_order(scenario: Scenari
 NO_LOSS: tuple[Fault, ...] = ("failed", "bug", "refused", "look", "hangs", "lost")
 
 
+@pytest.mark.slow
 @settings(max_examples=500)
 @given(scenarios(roles=("expander",), faults=NO_LOSS, policies=("isolate",)))
 def test_without_limits_a_run_takes_its_critical_path(scenario: Scenario) -> None:
@@ -295,6 +296,7 @@ def test_without_limits_a_run_takes_its_critical_path(scenario: Scenario) -> Non
     assert took == pytest.approx(max(ends.values()), abs=1e-5)
 
 
+@pytest.mark.slow
 @settings(max_examples=500)
 @given(
     scenarios(roles=("plain",), faults=(), policies=("isolate",)),
