@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kubexm.connector.base import Command
+from kubexm.connector.base import Claim, Command
 from kubexm.connector.ssh.become import Become
 from kubexm.connector.ssh.connector import SshConnector
 from kubexm.connector.ssh.dial import Dialer
@@ -191,6 +191,34 @@ class TestRoot:
     def test_as_somebody_else(self, lab_network: Lab) -> None:
         assert who(to(lab_network, "node1", "admin"), sudo=True, user="nobody") == "nobody"
         assert who(to(lab_network, "node1"), user="nobody") == "nobody"
+
+    def test_each_of_a_batch_is_asked_as_whom_it_is_meant_for(self, lab_network: Lab) -> None:
+        target = to(lab_network, "node1", "ops", become=Become("sudo", lab_network.password("ops")))
+
+        async def ask(host: SshConnector) -> list[str]:
+            asked = [
+                Command(("id", "-un")),
+                Command(("id", "-un"), sudo=True),
+                Command(("id", "-un"), user="nobody"),
+                Command(("id", "-un"), user="ops"),
+            ]
+            return [answer.text for answer in await host.batch(asked)]
+
+        for sudo in (False, True):
+            assert on(target, ask, sudo=sudo) == ["ops", "root", "nobody", "ops"]
+
+    def test_a_user_without_a_way_to_root_locks_the_host_at_home(self, lab_network: Lab) -> None:
+        claim = Claim("site", 1, "task", "somebody")
+        state = ".local/state/kubexm"
+
+        async def change(host: SshConnector) -> int:
+            return (await host.exec(Command(("touch", "made")))).exit
+
+        code = on(to(lab_network, "node1", "ops"), change, claim=claim, state_dir=state)
+
+        assert code == 0
+        held = lab_network.ssh("ops@node1", f"ls {state}/locks/site; rm -r made .local")
+        assert held.stdout.split() == ["holder"]
 
     def test_a_password_is_in_no_command_line_on_the_host(self, lab_network: Lab) -> None:
         password = lab_network.password("ops")

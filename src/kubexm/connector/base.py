@@ -127,6 +127,19 @@ def read_stat(answer: Completed) -> FileStat | None:
     raise CommandFailed(STAT, answer.exit, stderr=answer.error_text)
 
 
+CAT = ("cat", "--")
+"""The command, but for the path, whose answer `read_content` reads; it wants `C_LOCALE`."""
+
+
+def read_content(answer: Completed, path: str) -> bytes:
+    """What `CAT` found; `FileNotFoundError` if there is nothing at the path."""
+    if answer.ok:
+        return answer.stdout
+    if is_missing(answer):
+        raise FileNotFoundError(path)
+    raise CommandFailed((*CAT, path), answer.exit, stderr=answer.error_text)
+
+
 def is_missing(answer: Completed) -> bool:
     """Whether a command failed because there is nothing at the path it was given."""
     return not answer.ok and any(

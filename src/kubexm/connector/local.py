@@ -20,19 +20,20 @@ from typing import Any, ParamSpec, TypeVar
 from kubexm.connector import localfiles
 from kubexm.connector.base import (
     C_LOCALE,
+    CAT,
     STAT,
     Command,
     Completed,
     FileStat,
     LineSink,
-    is_missing,
+    read_content,
     read_stat,
 )
 from kubexm.connector.hostlock import HostLock
 from kubexm.connector.process import Process
 from kubexm.connector.scripts import WRITE
 from kubexm.connector.watch import Watch
-from kubexm.errors import CommandFailed, StepFailed, TimedOut
+from kubexm.errors import StepFailed, TimedOut
 
 OUTPUT_LIMIT = 1 << 20
 """Bytes kept of the beginning, and as many of the end, of what a command writes."""
@@ -123,13 +124,8 @@ class LocalConnector:
         """The content of a file."""
         if not sudo or _is_root():
             return await _in_thread(localfiles.read, path)
-        command = Command(("cat", "--", path), env=C_LOCALE, sudo=True, changes=False)
-        answer = await self._run(command, None, limit=None)
-        if answer.ok:
-            return answer.stdout
-        if is_missing(answer):
-            raise FileNotFoundError(path)
-        raise CommandFailed(command.argv, answer.exit, stderr=answer.error_text)
+        command = Command((*CAT, path), env=C_LOCALE, sudo=True, changes=False)
+        return read_content(await self._run(command, None, limit=None), path)
 
     async def stat(self, path: str, *, sudo: bool = False) -> FileStat | None:
         """What is at a path."""

@@ -5,19 +5,22 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import PurePath
 
 import asyncssh
 
 from kubexm.connector.base import (
     C_LOCALE,
+    CAT,
     STAT,
     Claim,
     Command,
     Completed,
     FileStat,
     LineSink,
-    is_missing,
+    read_content,
     read_stat,
 )
 from kubexm.connector.scripts import WRITE
@@ -29,7 +32,7 @@ from kubexm.connector.ssh.lock import RemoteLock
 from kubexm.connector.ssh.shell import NotObeyed, Shell
 from kubexm.connector.ssh.target import Target
 from kubexm.connector.ssh.transfer import Progress, Upload
-from kubexm.errors import CommandFailed, ConnectionLost, StepFailed, TimedOut
+from kubexm.errors import ConnectionLost, KubexmError, StepFailed, TimedOut
 
 OUTPUT_LIMIT = 1 << 20
 """Bytes kept of the beginning, and as many of the end, of what a command writes."""
@@ -79,9 +82,11 @@ class SshConnector:
         """Let go of the host."""
         if self._connection is None or self._lanes is None:
             return
-        if self._lock is not None and not self._connection.is_closed():
-            async with self._lanes.taken(root=True) as shell:
-                await self._lock.release(shell)
+        if self._lock is not None and self._lock.is_taken and not self._connection.is_closed():
+            # What is not released is found to be over by whoever comes next.
+            with suppress(KubexmError):
+                async with self._lanes.taken(root=self._wants_root) as shell:
+                    await self._lock.release(shell)
         await self._lanes.close()
         self._connection.close()
 
@@ -98,16 +103,17 @@ class SshConnector:
 
     async def batch(self, commands: Sequence[Command]) -> list[Completed]:
         """Run commands in one round trip."""
+        looks = [replace(command, changes=False) for command in commands]
         answers: dict[int, Completed] = {}
         for root in (False, True):
-            chosen = [n for n, command in enumerate(commands) if command.sudo is root]
+            chosen = [n for n, look in enumerate(looks) if self._as_root(look) is root]
             if not chosen:
                 continue
-            requests = [frames.request(*self._launched(commands[n])) for n in chosen]
+            requests = [frames.request(*self._launched(looks[n])) for n in chosen]
             async with self._shells.taken(root=root) as shell:
                 found = await shell.ask(requests, None, self._output_limit)
             answers.update(zip(chosen, found, strict=True))
-        return [answers[n] for n in range(len(commands))]
+        return [answers[n] for n in range(len(looks))]
 
     async def put(
         self,
@@ -149,14 +155,10 @@ class SshConnector:
 
     async def get(self, path: str, *, sudo: bool = False) -> bytes:
         """The content of a file."""
-        command = Command(("cat", "--", path), env=C_LOCALE, sudo=sudo, changes=False)
+        command = Command((*CAT, path), env=C_LOCALE, sudo=sudo, changes=False)
         async with self._shells.taken(root=sudo) as shell:
             (answer,) = await shell.ask((frames.request(*self._launched(command)),))
-        if answer.ok:
-            return answer.stdout
-        if is_missing(answer):
-            raise FileNotFoundError(path)
-        raise CommandFailed(command.argv, answer.exit, stderr=answer.error_text)
+        return read_content(answer, path)
 
     async def stat(self, path: str, *, sudo: bool = False) -> FileStat | None:
         """What is at a path."""

@@ -92,11 +92,14 @@ class RemoteLock:
         who = holder.read(found.text, f"{self._directory}/holder") if found.ok else None
         return holder.refusal(self._claim, who, self._directory)
 
+    @property
+    def is_taken(self) -> bool:
+        return self._line is not None
+
     async def release(self, shell: Shell) -> None:
         """Nothing of ours runs any more; the token stays as the last one seen."""
-        if self._line is not None:
-            file = f"{self._directory}/groups.{self._claim.token}"
-            await shell.ask((_asked("rm", "-f", "--", file),))
+        file = f"{self._directory}/groups.{self._claim.token}"
+        await shell.ask((_asked("rm", "-f", "--", file),))
 
     async def _take(self, shell: Shell) -> str:
         line = await self._lay(shell)
