@@ -48,6 +48,9 @@ test-tools:
 	  bash scripts/apt-install.sh "the tests run curl and pgrep" curl procps
 	@[ "$$(id -u)" -ne 0 ] || type sudo >/dev/null 2>&1 || \
 	  bash scripts/apt-install.sh "root lets a user of its own test sudo" sudo
+	@[ "$$(id -u)" -ne 0 ] || type dnf zypper rpmbuild createrepo_c iptables nft >/dev/null 2>&1 || \
+	  bash scripts/apt-install.sh "root tests package tools and firewalls in places apart" \
+	    dnf zypper rpm createrepo-c iptables nftables
 
 .PHONY: test
 test: lint test-tools ## everything that needs no lab: lint and all tests (under ten minutes)
