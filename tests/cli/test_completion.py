@@ -19,7 +19,12 @@ echo "${COMPREPLY[@]}"
 
 @pytest.mark.parametrize(
     ("typed", "completed"),
-    [(["ta"], "task"), (["task", "re"], "resume retry"), (["run", "--sim"], "--simulate")],
+    [
+        (["ta"], "task"),
+        (["task", "re"], "resume retry"),
+        (["hosts", "c"], "check"),
+        (["run", "--sim"], "--simulate"),
+    ],
 )
 def test_bash_completes_commands_and_options(
     kubexm: Kubexm, tmp_path: Path, typed: list[str], completed: str

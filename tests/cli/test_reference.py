@@ -16,7 +16,13 @@ def test_every_command_and_option_is_on_the_page() -> None:
     page = reference.render()
     commands = dict(reference.commands(app))
 
-    assert {"kubexm run", "kubexm plan", "kubexm graph", "kubexm task resume"} <= commands.keys()
+    assert {
+        "kubexm run",
+        "kubexm plan",
+        "kubexm graph",
+        "kubexm hosts check",
+        "kubexm task resume",
+    } <= commands.keys()
     for name, command in commands.items():
         assert f"## {name}\n" in page
         shown = [found for found in command.assemble_argument_collection() if found.show]

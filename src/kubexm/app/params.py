@@ -44,6 +44,16 @@ class RunParams:
 
 
 @dataclass(frozen=True, slots=True)
+class HostsParams:
+    """The hosts of a pipeline, or some of them, that are to be looked at."""
+
+    pipeline: PipelineParams
+    hosts: tuple[str, ...] = ()
+    """Names, with `*` for any part of one; all hosts if there are none."""
+    simulate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ResumeParams:
     """A run that has not ended, to be continued."""
 

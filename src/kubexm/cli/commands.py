@@ -19,7 +19,8 @@ app = App(
     # A flag that is not given is off, and a list is empty: nobody needs to be told.
     default_parameter=Parameter(show_default=lambda value: value or None),
 )
-task = App(name="task", help="Look at runs, continue them, stop them.", sort_key=4)
+hosts = App(name="hosts", help="Look at the hosts of a pipeline.", sort_key=4)
+task = App(name="task", help="Look at runs, continue them, stop them.", sort_key=5)
 app.command("kubexm.cli.pipeline:run", name="run", help="Run a pipeline.", sort_key=1)
 app.command(
     "kubexm.cli.pipeline:plan",
@@ -32,6 +33,12 @@ app.command(
     name="graph",
     help="Draw the execution graph of a pipeline.",
     sort_key=3,
+)
+app.command(hosts)
+hosts.command(
+    "kubexm.cli.hosts:check",
+    name="check",
+    help="Connect to the hosts of a pipeline: what they are, and what is wrong with each.",
 )
 app.command(task)
 app.command("kubexm.cli.shell:version", name="version", help="Show the version.", sort_key=8)

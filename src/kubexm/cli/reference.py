@@ -26,8 +26,8 @@ _CLOSING = """## Exit codes
 
 | code | meaning |
 |---|---|
-| 0 | Done; for `--check`, every unit could be looked at. |
-| 1 | Failed or rolled back, or the state of runs can't be read or written. |
+| 0 | Done; for `--check`, every unit could be looked at; for `hosts check`, all is well. |
+| 1 | Failed or rolled back, a host is not well, or the state of runs can't be read or written. |
 | 2 | Wrong usage or invalid input; nothing was changed. |
 | 3 | Cancelled: the run can be resumed, or had not begun and nothing was changed. |
 | 4 | Refused, because another run works on the same name. |

@@ -165,6 +165,32 @@ def named(graph: ExecutionGraph, paths: tuple[str, ...], flag: str) -> tuple[str
     return tuple(id for id in graph.nodes if id in found)
 
 
+def named_hosts(patterns: Iterable[str], hosts: Sequence[str], name: str) -> list[str]:
+    """Those of a pipeline's hosts that these patterns name; `UnknownPath` if one names none."""
+    found: set[str] = set()
+    problems = []
+    for pattern in dict.fromkeys(patterns):
+        wanted = _glob(pattern)
+        if some := {host for host in hosts if wanted.fullmatch(host)}:
+            found |= some
+        else:
+            problems.append(_no_such("--hosts", pattern, name, "host", hosts))
+    _refuse(problems)
+    return [host for host in hosts if host in found]
+
+
+def _no_such(flag: str, pattern: str, name: str, what: str, known: Iterable[str]) -> Problem:
+    message = f"`{flag} {pattern}`: `{name}` has no such {what}"
+    return Problem(message, hint=did_you_mean(pattern, known))
+
+
+def _refuse(problems: Sequence[Problem]) -> None:
+    if len(problems) == 1:
+        raise UnknownPath(problems[0].message, hint=problems[0].hint)
+    if problems:
+        raise UnknownPath("the graph does not have all that is selected", problems=problems)
+
+
 def _chosen(graph: ExecutionGraph, names: _Names, selection: Selection) -> set[str]:
     chosen = set(graph.nodes)
     if selection.only:
@@ -327,11 +353,7 @@ class _Names:
             ("--hosts", selection.hosts, self._match_hosts, "host"),
             *((flag, paths, self._match, "path or tag") for flag, paths in (others or {}).items()),
         )
-        problems = [problem for item in given for problem in self._unknown(*item)]
-        if len(problems) == 1:
-            raise UnknownPath(problems[0].message, hint=problems[0].hint)
-        if problems:
-            raise UnknownPath("the graph does not have all that is selected", problems=problems)
+        _refuse([problem for item in given for problem in self._unknown(*item)])
 
     def matching(self, patterns: Iterable[str]) -> set[str]:
         """The nodes that any of these names."""
@@ -356,9 +378,8 @@ class _Names:
     ) -> Iterator[Problem]:
         for pattern in dict.fromkeys(patterns):
             if not any(True for _ in match(pattern)):
-                hint = did_you_mean(pattern, self._graph.hosts if what == "host" else self._known)
-                message = f"`{flag} {pattern}`: `{self._graph.name}` has no such {what}"
-                yield Problem(message, hint=hint)
+                known = self._graph.hosts if what == "host" else self._known
+                yield _no_such(flag, pattern, self._graph.name, what, known)
 
     @cached_property
     def _known(self) -> set[str]:

@@ -6,14 +6,14 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kubexm import logger
 from kubexm.cache import Cache
 from kubexm.common.roles import ALL, CONTROL_NODE
 from kubexm.connector.base import Connector
-from kubexm.errors import ConnectionLost, HostUnreachable, KubexmError, Refused
+from kubexm.errors import ConnectionLost, HostUnreachable, KubexmError, Problem, Refused
 from kubexm.runner import facts
 from kubexm.runner.host import Host
 from kubexm.runtime.contexts import RUN, PlanContext, UnitView
@@ -79,6 +79,8 @@ class Runtime:
         self._log = config.log
         self.now = config.now
         self.unreachable: dict[str, str] = {}
+        self.reasons: dict[str, Problem] = {}
+        """Of the same hosts, with what to do about it apart."""
         self._config = config
         self._hosts = {host.name: self._unopened(host) for host in config.hosts}
         self._books = {name: config.books.get(name) or Book("") for name in self._hosts}
@@ -114,11 +116,15 @@ class Runtime:
                 await self._until_known(host, lost)
         except TimeoutError:
             seen = f"; {lost[-1]}" if lost else ""
-            self.unreachable[name] = f"did not answer within {OPEN_SECONDS:g} s{seen}"
+            self._miss(name, f"did not answer within {OPEN_SECONDS:g} s{seen}")
         except KubexmError as error:
-            self.unreachable[name] = "; ".join(filter(None, (error.message, error.hint)))
+            self._miss(name, error.message, error.hint)
         except OSError as error:
-            self.unreachable[name] = str(error)
+            self._miss(name, str(error))
+
+    def _miss(self, name: str, message: str, hint: str = "") -> None:
+        self.unreachable[name] = "; ".join(filter(None, (message, hint)))
+        self.reasons[name] = Problem(message, hint=hint)
 
     async def _until_known(self, host: HostRuntime, lost: list[ConnectionLost]) -> None:
         """Open a host and learn its facts; a connection that is lost meanwhile is opened again."""
@@ -133,6 +139,13 @@ class Runtime:
     async def _learn(self, host: HostRuntime) -> None:
         scope = _scope(host.config.name)
         host.host.facts = await self._cache.once(scope, "facts", lambda: facts.gather(host.host))
+
+    async def learn_as_root(self, name: str) -> None:
+        """Gather the facts of a host that was opened without sudo anew, as only root sees them."""
+        host = self._unopened(replace(self._hosts[name].config, sudo=True))
+        self._cache.drop(_scope(name))
+        await self._learn(host)
+        self._hosts[name] = host
 
     async def _close_all(self) -> None:
         closing = (host.config.connector.close() for host in self._hosts.values())
