@@ -78,6 +78,7 @@ def test_each_host_tells_what_is_wrong_with_it(lab_network: Lab, tmp_path: Path)
     assert "300" in hosts["trixie1"]["problems"][0]["message"]
     assert [name for name, host in hosts.items() if not host["reached"]] == ["node2"]
     assert hosts["node3"]["facts"]["hostname"] == "node3"
+    assert hosts["node1"]["facts"]["hostname"] == "node1"
     assert hosts["node1"]["facts"]["ports"]["tcp/22"], "only root sees who listens"
     assert not (lab.root("node1") / "srv/never").exists()
     assert not (tmp_path / "home").exists()
