@@ -132,6 +132,26 @@ def test_a_run_changes_hosts_and_a_second_one_finds_nothing_to_do(control: Contr
     assert read(control.lab, "trixie1", "/srv/runs/name") == "trixie1\n"
 
 
+def test_a_machine_may_stand_under_two_names(control: Control) -> None:
+    control.write(
+        "- {name: place, directory: {path: /srv/runs}}\n"
+        "- name: named\n"
+        '  command: {argv: [sh, -c, "sleep 1; touch /srv/runs/$0", "${host.name}"]}\n',
+        hosts="node1",
+    )
+    text = control.file.read_text()
+    entry = next(line for line in text.splitlines(keepends=True) if "name: node1" in line)
+    control.file.write_text(
+        text.replace(entry, entry + entry.replace("name: node1", "name: alias"))
+    )
+
+    code, out, _ = control.run()
+
+    assert code == 0, out
+    assert there(control.lab, "node1", "/srv/runs/node1")
+    assert there(control.lab, "node1", "/srv/runs/alias")
+
+
 def test_a_rollback_leaves_hosts_as_they_were(control: Control) -> None:
     lab = control.lab
     lab.ssh(

@@ -30,7 +30,9 @@ class Dialing:
     ) -> SshConnector:
         """The way to one host."""
         target = self._target(host.address, settings)
-        return SshConnector(target, self._dialer, sudo=host.sudo, claim=claim, state_dir=state_dir)
+        return SshConnector(
+            target, self._dialer, name=host.name, sudo=host.sudo, claim=claim, state_dir=state_dir
+        )
 
     def close(self) -> None:
         """Let go of the bastions."""

@@ -108,7 +108,7 @@ def test_a_change_is_made_only_while_the_host_obeys(shell: str, tmp_path: Path) 
 
     mine = answered(
         shell,
-        frames.enrolled(str(tmp_path), "5\ttask\tsince\twho", 5, "task", group),
+        frames.enrolled(str(tmp_path), "5\ttask\tsince\twho", "groups.h.5", "task", group),
         frames.change(work),
         frames.change(frames.body(("true",), {}, None, b""), awaited="true"),
     )
@@ -116,7 +116,7 @@ def test_a_change_is_made_only_while_the_host_obeys(shell: str, tmp_path: Path) 
     made.unlink()
     other = answered(
         shell,
-        frames.enrolled(str(tmp_path), "4\told\tsince\twho", 4, "old", group),
+        frames.enrolled(str(tmp_path), "4\told\tsince\twho", "groups.h.4", "old", group),
         frames.change(work),
         frames.change(work, awaited="touch"),
     )
@@ -126,6 +126,6 @@ def test_a_change_is_made_only_while_the_host_obeys(shell: str, tmp_path: Path) 
     assert [code for _, code in other] == [b"0", b"refused", b"refused"]
     assert not made.exists()
     manners = [
-        line.split("\t")[4] for line in (tmp_path / "groups.5").read_text().split("\n") if line
+        line.split("\t")[4] for line in (tmp_path / "groups.h.5").read_text().split("\n") if line
     ]
     assert manners == ["ended", "awaited", "ended"]

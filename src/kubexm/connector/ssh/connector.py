@@ -48,6 +48,7 @@ class SshConnector:
         target: Target,
         dialer: Dialer,
         *,
+        name: str = "",
         sudo: bool = False,
         claim: Claim | None = None,
         state_dir: str = "/var/lib/kubexm",
@@ -59,7 +60,7 @@ class SshConnector:
         self._dialer = dialer
         self._wants_root = sudo
         self._user = ""
-        self._lock = RemoteLock(state_dir, claim) if claim is not None else None
+        self._lock = RemoteLock(state_dir, claim, name) if claim is not None else None
         self._output_limit = output_limit
         self._grace = grace
         self._connection: asyncssh.SSHClientConnection | None = None

@@ -24,10 +24,10 @@ _PRELUDE = """k() { printf '%s%s\\n' "$K" "$1"; printf '%s\\n' "$K" >&2; }
 """
 
 # For shells that change the host. $D is the directory of the lock, $L the line in it that says
-# that the host obeys us, $G what is recorded of this shell.
+# that the host obeys us, $G what is recorded of this shell, $F the file for that.
 # h: it still does. a MANNER PROGRAM: record that this shell is to be ended, or awaited.
 _LOCK = """h() { IFS= read -r k_line <"$D/holder" && [ "$k_line" = "$L" ]; }
-a() { printf '\\n+\\t%s\\t%s\\tself\\t%s\\t%s\\n' "$G" "$1" "$A" "$2" >>"$D/groups.$T"; }
+a() { printf '\\n+\\t%s\\t%s\\tself\\t%s\\t%s\\n' "$G" "$1" "$A" "$2" >>"$D/$F"; }
 """
 
 GROUP = """read -r _ _ _ _ k_group _ </proc/$$/stat
@@ -49,9 +49,9 @@ def started(mark: str) -> str:
     return f"K={mark}\n{_PRELUDE}k 0\n"
 
 
-def enrolled(directory: str, line: str, token: int, task: str, group: Sequence[str]) -> str:
+def enrolled(directory: str, line: str, file: str, task: str, group: Sequence[str]) -> str:
     """Makes a shell one that changes the host: from now on, others may find it and end it."""
-    told = {"D": directory, "L": line, "T": str(token), "A": task, "G": "\t".join(group)}
+    told = {"D": directory, "L": line, "F": file, "A": task, "G": "\t".join(group)}
     given = "".join(f"{name}={shlex.quote(value)}\n" for name, value in told.items())
     return f"{given}{_LOCK}a ended sh; k $?\n"
 

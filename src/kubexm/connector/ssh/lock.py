@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Collection, Sequence
+from urllib.parse import quote
 
 from kubexm.common.processes import Seen
 from kubexm.connector import groups, holder, takeover
@@ -40,10 +41,11 @@ fi
 umask 077 && printf '%s\\n' "$4" | tee -- "$1/holder.new" >/dev/null && sync -- "$1/holder.new" &&
 mv -f -- "$1/holder.new" "$1/holder" && echo "$4"
 """
+# Of lesser tokens than $2 all that is recorded, and what is in $3: it is of an earlier connection.
 _RECORDED = """
 for file in "$1"/groups.*; do
   [ -e "$file" ] || continue
-  [ "${file##*.}" -gt "$2" ] || cat -- "$file"
+  if [ "${file##*.}" -lt "$2" ] || [ "$file" = "$1/$3" ]; then cat -- "$file"; fi
 done
 """
 _FORGET = """
@@ -58,9 +60,13 @@ _DISK = "see that its disk is neither full nor read-only, and that the user may 
 class RemoteLock:
     """One run's right to change one host, over one connection after the other."""
 
-    def __init__(self, state_dir: str, claim: Claim, patience: Patience | None = None) -> None:
+    def __init__(
+        self, state_dir: str, claim: Claim, host: str, patience: Patience | None = None
+    ) -> None:
+        """`host` is its name in the inventory, where one machine may stand under several."""
         self._claim = claim
         self._directory = f"{state_dir}/locks/{holder.name_of(claim)}"
+        self._file = f"groups.{quote(host, safe='')}.{claim.token}"
         self._patience = patience or Patience()
         self._taking = asyncio.Lock()
         self._line: str | None = None
@@ -73,7 +79,7 @@ class RemoteLock:
             if self._line is None:
                 self._line = await self._take(shell)
         told = frames.enrolled(
-            self._directory, self._line, self._claim.token, self._claim.task, shell.group
+            self._directory, self._line, self._file, self._claim.task, shell.group
         )
         (answer,) = await shell.ask((told,))
         if not answer.ok:
@@ -98,16 +104,16 @@ class RemoteLock:
 
     async def release(self, shell: Shell) -> None:
         """Nothing of ours runs any more; the token stays as the last one seen."""
-        file = f"{self._directory}/groups.{self._claim.token}"
-        await shell.ask((_asked("rm", "-f", "--", file),))
+        await shell.ask((_asked("rm", "-f", "--", f"{self._directory}/{self._file}"),))
 
     async def _take(self, shell: Shell) -> str:
         line = await self._lay(shell)
         # Only now: who has not seen our token by this time has its group recorded.
-        (found,) = await shell.ask((self._script(_RECORDED, str(self._claim.token)),))
+        token = str(self._claim.token)
+        (found,) = await shell.ask((self._script(_RECORDED, token, self._file),))
         left = [group for group in groups.read(found.text + "\n") if not _is_own(group, shell)]
         await takeover.settle(left, self._patience, _Remote(shell))
-        await shell.ask((self._script(_FORGET, str(self._claim.token)),))
+        await shell.ask((self._script(_FORGET, token),))
         return line
 
     async def _lay(self, shell: Shell) -> str:
