@@ -13,6 +13,7 @@ from kubexm.runner.host import Command, Completed, Host
 
 _PROPERTIES = ("LoadState", "ActiveState", "UnitFileState", "NeedDaemonReload")
 _RUNNING = frozenset(("active", "reloading", "refreshing"))
+_AT_REST = frozenset(("inactive", "failed"))
 _STARTS_AT_BOOT = frozenset(("enabled", "enabled-runtime"))
 _NEVER_ENABLED = frozenset(("static", "indirect", "generated", "alias", "transient"))
 """Units that are started by others: there is nothing to enable."""
@@ -39,6 +40,11 @@ class UnitState:
     @property
     def is_active(self) -> bool:
         return self.active in _RUNNING
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it does nothing: one that systemd is about to start again is neither."""
+        return self.active in _AT_REST
 
     @property
     def is_enabled(self) -> bool:

@@ -71,10 +71,12 @@ class KernelSettings(Step):
         )
 
     async def run(self, ctx: StepContext) -> None:
+        # All of them first: the kernel may change one setting with another.
+        *answers, _ = await ctx.host.batch(self.probe(ctx.host))
+        for key, answer in zip(self.settings, answers, strict=True):
+            await ctx.ledger.remember(f"sysctl:{key}", {"value": sysctl.value_of(answer, key)})
         for key, wanted in self._wanted.items():
-            found = await sysctl.value(ctx.host, key, sudo=self.sudo)
-            await ctx.ledger.remember(f"sysctl:{key}", {"value": found})
-            if found != wanted:
+            if await sysctl.value(ctx.host, key, sudo=self.sudo) != wanted:
                 await sysctl.set_now(ctx.host, key, wanted, sudo=self.sudo)
         await _write(ctx, self._path, self._text, self.sudo)
 

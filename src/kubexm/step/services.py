@@ -95,7 +95,7 @@ class Service(Step):
         state, _, _ = await self._look(ctx)
         if prior["enabled"] != state.is_enabled and state.can_be_enabled and state.is_known:
             await self._set_enabled(ctx, prior["enabled"])
-        if prior["active"] != state.is_active and state.is_known:
+        if not _runs_as_wanted(state, prior["active"]) and state.is_known:
             start_or_stop = services.start if prior["active"] else services.stop
             await start_or_stop(ctx.host, self.unit, sudo=self.sudo)
 
@@ -141,7 +141,7 @@ class Service(Step):
 
     def _state_reasons(self, state: UnitState) -> list[str]:
         reasons = []
-        if self.running is not None and self.running != state.is_active:
+        if self.running is not None and not _runs_as_wanted(state, self.running):
             reasons.append(f"is {state.active}, want {'active' if self.running else 'inactive'}")
         if self._is_enabled_wrongly(state):
             found = state.file or "not enabled"
@@ -177,9 +177,13 @@ class Service(Step):
 
     async def _set_running(self, ctx: StepContext, state: UnitState, outdated: bool) -> None:
         if not self.running:
-            if state.is_active:
+            if not state.is_stopped:
                 await services.stop(ctx.host, self.unit, sudo=self.sudo)
         elif not state.is_active:
             await services.start(ctx.host, self.unit, sudo=self.sudo)
         elif outdated:
             await services.restart(ctx.host, self.unit, sudo=self.sudo)
+
+
+def _runs_as_wanted(state: UnitState, running: bool) -> bool:
+    return state.is_active if running else state.is_stopped
