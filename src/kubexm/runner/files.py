@@ -67,6 +67,14 @@ async def exists(host: Host, path: str, *, sudo: bool | None = None) -> bool:
     return await host.stat(path, sudo=sudo) is not None
 
 
+async def missing(host: Host, path: str, *, sudo: bool | None = None) -> list[str]:
+    """Of a path and all above it those that are not there, the deepest first."""
+    place = PurePosixPath(path)
+    above = [str(one) for one in (place, *place.parents)][:-1]
+    answers = await host.batch([stat_command(host, one, sudo=sudo) for one in above])
+    return [one for one, answer in zip(above, answers, strict=True) if seen(answer) is None]
+
+
 async def read(host: Host, path: str, *, sudo: bool | None = None) -> bytes | None:
     """The whole content of a file; None if there is none."""
     try:
@@ -124,7 +132,8 @@ async def set_attributes(
         who = f"{owner or ''}:{group}" if group is not None else owner or ""
         await host.run("chown", "--", who, path, sudo=sudo)
     if mode is not None:
-        await host.run("chmod", "--", f"{mode:04o}", path, sudo=sudo)
+        # With fewer digits, chmod leaves the set-id bits of a directory as they are.
+        await host.run("chmod", "--", f"{mode:05o}", path, sudo=sudo)
 
 
 async def make_directory(

@@ -77,7 +77,7 @@ async def restore(host: Host, path: str, prior: Prior, *, sudo: bool | None = No
         case "file":
             await _restore_file(host, path, prior, sudo)
         case "link":
-            await _restore_link(host, path, prior["target"], sudo)
+            await _restore_link(host, path, prior, sudo)
         case "directory":
             await files.make_directory(host, path, sudo=sudo)
             await files.set_attributes(host, path, **_wanted(prior), sudo=sudo)
@@ -95,10 +95,11 @@ async def _restore_file(host: Host, path: str, prior: Prior, sudo: bool | None) 
         await files.set_attributes(host, path, **_wanted(prior), sudo=sudo)
 
 
-async def _restore_link(host: Host, path: str, target: str, sudo: bool | None) -> None:
-    if await _target(host, path, sudo) != target:
+async def _restore_link(host: Host, path: str, prior: Prior, sudo: bool | None) -> None:
+    if await _target(host, path, sudo) != prior["target"]:
         await files.remove(host, path, sudo=sudo)
-        await host.run("ln", "-s", "--", target, path, sudo=sudo)
+        await host.run("ln", "-s", "--", prior["target"], path, sudo=sudo)
+        await host.run("chown", "-h", "--", f"{prior['owner']}:{prior['group']}", path, sudo=sudo)
 
 
 async def _target(host: Host, path: str, sudo: bool | None) -> str | None:

@@ -213,7 +213,7 @@ def _into(shell: Shell, source: str, target: str) -> str:
 
 def chmod(shell: Shell, args: Sequence[str]) -> Completed:
     _, (mode, *paths) = options(shell, args)
-    if not re.fullmatch("[0-7]{3,4}", mode):
+    if not re.fullmatch("[0-7]{3,5}", mode):
         raise shell.unexpected()
     for path in paths:
         shell.files.change(shell.path(path), mode=int(mode, 8))
@@ -221,10 +221,12 @@ def chmod(shell: Shell, args: Sequence[str]) -> Completed:
 
 
 def chown(shell: Shell, args: Sequence[str]) -> Completed:
-    _, (who, *paths) = options(shell, args, flags="h")
+    given, (who, *paths) = options(shell, args, flags="h")
     owner, _, group = who.partition(":")
     for path in paths:
-        shell.files.change(shell.path(path), owner=owner or None, group=group or None)
+        shell.files.change(
+            shell.path(path), owner=owner or None, group=group or None, follow="h" not in given
+        )
     return OK
 
 

@@ -141,9 +141,10 @@ class Filesystem:
         mode: int | None = None,
         owner: str | None = None,
         group: str | None = None,
+        follow: bool = True,
     ) -> None:
-        """Set mode, owner or group of what a path leads to."""
-        place = self.resolve(path)
+        """Set mode, owner or group of what a path leads to, or of a link itself."""
+        place = self.resolve(path) if follow else self._place(path)
         self._require_known(path, owner, group)
         found = self.find(place)
         self._state.set(place, _changed(found, mode=mode, owner=owner, group=group))

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import field
 from functools import partial
 from hashlib import sha256
-from pathlib import PurePosixPath
 from typing import Any
 
 from kubexm.errors import StepFailed
@@ -360,14 +359,7 @@ class Directory(Step):
         return (f"directory:{self.path}",)
 
     async def _prior(self, ctx: StepContext, copy: str) -> Prior:
-        path = PurePosixPath(self.path)
-        above = [str(place) for place in (path, *path.parents)][:-1]
-        answers = await ctx.host.batch(
-            [files.stat_command(ctx.host, place, sudo=self.sudo) for place in above]
-        )
-        looks = zip(above, map(files.seen, answers), strict=True)
-        made = [place for place, found in looks if found is None]
-        if made:
+        if made := await files.missing(ctx.host, self.path, sudo=self.sudo):
             return {"kind": "absent", "made": made}
         return await priors.capture(ctx.host, self.path, copy, sudo=self.sudo)
 

@@ -168,6 +168,8 @@ class UserPresent(Step):
             return
         if prior["user"] is None:
             await users.remove(ctx.host, self.name, with_home=prior["makes_home"], sudo=self.sudo)
+            for path in prior.get("made_above", ()):
+                await files.remove_empty(ctx.host, path, sudo=self.sudo)
             return
         changed = {
             name: old
@@ -200,8 +202,8 @@ class UserPresent(Step):
     async def _prior(self, ctx: StepContext, found: User | None, _copy: str) -> Prior:
         if found is None:
             home = self.home or f"/home/{self.name}"
-            makes = not await files.exists(ctx.host, home, sudo=self.sudo)
-            return {"user": None, "makes_home": makes}
+            made = await files.missing(ctx.host, home, sudo=self.sudo)
+            return {"user": None, "makes_home": bool(made), "made_above": made[1:]}
         known = {name: getattr(found, name) for name in _ATTRIBUTES}
         return {"user": {**known, "groups": list(found.groups[1:])}}
 
