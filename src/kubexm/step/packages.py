@@ -16,6 +16,9 @@ from kubexm.step.registry import step
 class Package(Step):
     """Packages are installed, each `name` or `name=version`; or, with `present: false`, none.
 
+    A rollback leaves packages that came along with one, for others may need them by now; and
+    configuration that went with one comes back as the package has it.
+
     ```yaml
     - name: tools
       package: {names: [curl, nginx=1.22.1-9]}
