@@ -632,6 +632,41 @@ def test_what_a_rollback_left_starts_again_at_its_precheck(site: Site) -> None:
     assert statuses(outcome.result)["label"] == {"n1": "Success", "n2": "Success"}
 
 
+def test_a_directory_that_a_rollback_had_to_keep_is_taken_away_by_a_later_one(
+    site: Site,
+) -> None:
+    steps = """
+    hosts: [{name: n1}]
+    onFailure: rollback
+    modules:
+      - name: base
+        tasks:
+          - name: work
+            steps:
+              - {name: place, directory: {path: /srv/place}}
+              - {name: other, command: {argv: [others]}}
+              - {name: fails, command: {argv: [deploy]}}
+    simulate:
+      scripts:
+        - {argv: [others], effects: {files: {/srv/place/theirs: x}}, times: 1}
+        - {argv: [others], effects: {absent: [/srv/place/theirs]}}
+        - {argv: [deploy], exit: 1}
+    """
+    site.write(textwrap.dedent(steps))
+
+    kept = site.run().result
+    gone = site.retry(site.stored()[0].id).result
+
+    assert "is not empty" in kept.node_results["site/base/work/place"].host_results["n1"].message
+    assert statuses(gone)["place"] == {"n1": "RolledBack"}
+    with site.hosts() as found, pytest.raises(FileNotFoundError):
+        found("n1").read("/srv/place/theirs")
+    assert (
+        site.run(check=True).result.node_results["site/base/work/place"].host_results["n1"].sign
+        == "+"
+    )
+
+
 UNDO_REMOVES_AND_FAILS = (
     "command: {argv: [touch, /srv/conf], creates: /srv/conf, undo: [take-back]}",
     "",

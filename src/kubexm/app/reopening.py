@@ -34,7 +34,7 @@ def reopening(state: RunState, plan: Plan, corrected: Plan | None) -> Reopened:
     standing, waiting = _standing(state, plan.graph), to_settle(state)
     changed = standing & (units | (state.intended - state.done.keys()))
     hosts = comparison.of_former(standing, changed, opened)
-    unsettled = _unsettled(state, plan.graph, standing) | hosts_of(waiting)
+    unsettled = _unsettled(state, plan, standing) | hosts_of(waiting)
     return Reopened(
         at=time.time(),
         units=tuple(sorted(units)),
@@ -45,13 +45,21 @@ def reopening(state: RunState, plan: Plan, corrected: Plan | None) -> Reopened:
     )
 
 
-def _unsettled(state: RunState, graph: ExecutionGraph, standing: Collection[Unit]) -> set[str]:
-    """The hosts on which a rollback did not come to all that it had to take back."""
+def _unsettled(state: RunState, plan: Plan, standing: Collection[Unit]) -> set[str]:
+    """The hosts on which something is changed that the next rollback may take back."""
     if state.turned is None:
         return set()
-    back = way_back(state, graph.compensations)
+    back = way_back(state, plan.graph.compensations)
+    known = {host.name: host for host in plan.hosts}
+
+    def is_left_for_good(id: str, host: str) -> bool:
+        if back.why_left(id, host) is None:
+            return False
+        node = plan.graph.nodes.get(id)
+        return node is None or host not in known or resources_of(node, known[host]) == ()
+
     places = {(unit[0], state.place(unit)) for unit in standing if unit not in state.late}
-    hosts = {host for id, host in places if back.why_left(id, host) is None}
+    hosts = {host for id, host in places if not is_left_for_good(id, host)}
     return hosts | hosts_of(state.not_undone(left=False))
 
 
