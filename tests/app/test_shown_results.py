@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from hypothesis import given, settings
+from hypothesis import given
 from tests.engine.random_graphs import Scenario, scenarios
 from tests.engine.stage import Actor, Stage, fails, play
 from tests.engine.world import act
+from tests.examples import many
 
 from kubexm.app.tasks import result_of
 from kubexm.plan import ExecutionFragment, ExecutionGraph, GraphExecutionResult, build, chain, scope
@@ -44,7 +45,7 @@ def told(result: GraphExecutionResult) -> Told:
     }
 
 
-@settings(max_examples=400)
+@many(400)
 @given(scenarios())
 def test_a_run_is_shown_as_it_was_told(scenario: Scenario) -> None:
     story = act(scenario)

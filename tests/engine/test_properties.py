@@ -8,19 +8,20 @@ from collections.abc import Iterable
 from functools import cache
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.engine.model import CHANGING, Failures, Halt, Hooks, Tale, Undo, worst
 from tests.engine.random_graphs import Fault, Scenario, scenarios
 from tests.engine.slots import Slots
 from tests.engine.world import Moment, act
+from tests.examples import many
 from tests.unit_order import units_of
 
 from kubexm.plan.records import Unit, UnitDone
 from kubexm.plan.result import FINAL
 
 
-@settings(max_examples=500)
+@many(500)
 @given(scenarios())
 def test_no_unit_starts_before_what_it_waits_for_is_final(scenario: Scenario) -> None:
     tale = Tale(act(scenario))
@@ -29,7 +30,7 @@ def test_no_unit_starts_before_what_it_waits_for_is_final(scenario: Scenario) ->
         assert tale.may_start(unit) < start, unit
 
 
-@settings(max_examples=300)
+@many(300)
 @given(scenarios())
 def test_what_others_build_on_is_durable_before_it_is_final(scenario: Scenario) -> None:
     tale = Tale(act(scenario))
@@ -47,7 +48,7 @@ def _committed(trace: Iterable[Moment], number: int) -> float:
     return next(commits, math.inf)
 
 
-@settings(max_examples=500)
+@many(500)
 @given(scenarios())
 def test_every_unit_ends_once_and_runs_no_more_than_it_may(scenario: Scenario) -> None:
     tale = Tale(act(scenario))
@@ -68,7 +69,7 @@ def _attempts(starts: list[int]) -> Iterable[int]:
     return (at for number, at in enumerate(starts) if not number or starts[number - 1] != at)
 
 
-@settings(max_examples=500)
+@many(500)
 @given(scenarios())
 def test_skipped_is_exactly_what_the_rules_say(scenario: Scenario) -> None:
     tale = Tale(act(scenario))
@@ -113,7 +114,7 @@ def _check_that_it_had_to_wait(failures: Failures, unit: Unit) -> None:
     assert failures.culprit(cause) in allowed
 
 
-@settings(max_examples=500)
+@many(500)
 @given(scenarios())
 def test_no_limit_is_ever_exceeded(scenario: Scenario) -> None:
     slots = Slots(Tale(act(scenario)))
@@ -122,7 +123,7 @@ def test_no_limit_is_ever_exceeded(scenario: Scenario) -> None:
         slots.check_limits()
 
 
-@settings(max_examples=500)
+@many(500)
 @given(scenarios())
 def test_nothing_ready_waits_while_its_slots_are_free(scenario: Scenario) -> None:
     slots = Slots(Tale(act(scenario)))
@@ -145,7 +146,7 @@ def _was_not_made(tale: Tale, provider: Unit, halt: Halt | None) -> bool:
     return failed or (halt is not None and provider not in tale.started)
 
 
-@settings(max_examples=500)
+@many(500)
 @given(scenarios())
 def test_a_unit_that_runs_ends_as_its_own_life_has_it(scenario: Scenario) -> None:
     tale = Tale(act(scenario))
@@ -177,7 +178,7 @@ def test_a_unit_that_runs_ends_as_its_own_life_has_it(scenario: Scenario) -> Non
             assert result.changed == (life.done and tale.role(unit) in CHANGING)
 
 
-@settings(max_examples=500)
+@many(500)
 @given(scenarios())
 def test_a_unit_that_never_started_was_held_back_or_had_nothing_to_do(scenario: Scenario) -> None:
     tale = Tale(act(scenario))
@@ -199,7 +200,7 @@ def _needed(tale: Tale, unit: Unit) -> bool:
     return any(True for _ in tale.of(unit, "enter"))
 
 
-@settings(max_examples=500)
+@many(500)
 @given(scenarios(shapes=("algebra",)))
 def test_hooks_run_exactly_when_their_scope_says(scenario: Scenario) -> None:
     tale = Tale(act(scenario))
@@ -218,7 +219,7 @@ def test_hooks_run_exactly_when_their_scope_says(scenario: Scenario) -> None:
             assert hooks.may_be_held_back(unit, hook)
 
 
-@settings(max_examples=500)
+@many(500)
 @given(scenarios())
 def test_statuses_and_counts_add_up(scenario: Scenario) -> None:
     story = act(scenario)
@@ -245,7 +246,7 @@ def test_statuses_and_counts_add_up(scenario: Scenario) -> None:
     assert result.degraded == (result.status == "Success" and bool(failures.lost))
 
 
-@settings(max_examples=500)
+@many(500)
 @given(scenarios(policies=("rollback",), doomed=True))
 def test_undo_takes_back_exactly_what_changed_in_reverse_order(scenario: Scenario) -> None:
     story = act(scenario)
@@ -269,7 +270,7 @@ NO_LOSS: tuple[Fault, ...] = ("failed", "bug", "refused", "look", "hangs", "lost
 
 
 @pytest.mark.slow
-@settings(max_examples=500)
+@many(500)
 @given(scenarios(roles=("expander",), faults=NO_LOSS, policies=("isolate",)))
 def test_without_limits_a_run_takes_its_critical_path(scenario: Scenario) -> None:
     story = act(scenario.unlimited(), parallelism=10_000, per_host=10_000)
@@ -297,7 +298,7 @@ def test_without_limits_a_run_takes_its_critical_path(scenario: Scenario) -> Non
 
 
 @pytest.mark.slow
-@settings(max_examples=500)
+@many(500)
 @given(
     scenarios(roles=("plain",), faults=(), policies=("isolate",)),
     st.lists(st.sampled_from((1.0, 2.0, 5.0)), min_size=10, max_size=10),
@@ -324,7 +325,7 @@ def test_of_what_could_start_the_longest_remaining_path_does(
         assert rest(unit) == max(map(rest, ready))
 
 
-@settings(max_examples=500)
+@many(500)
 @given(scenarios())
 def test_a_dry_run_changes_nothing_and_knows_what_it_does_not_know(scenario: Scenario) -> None:
     world = act(scenario, dry_run=True)

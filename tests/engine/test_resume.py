@@ -18,11 +18,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.engine.model import Failures, Tale
 from tests.engine.random_graphs import Scenario, scenarios
 from tests.engine.world import Remains, Story, act
+from tests.examples import many
 
 from kubexm.engine.undo import is_undo
 from kubexm.engine.way_back import way_back
@@ -153,7 +154,7 @@ def check_nothing_runs_again(last: Story, before: Iterable[AnyRecord]) -> None:
             assert (id, moment.host) not in finished
 
 
-@settings(max_examples=60)
+@many(60)
 @given(scenarios(max_nodes=5, policies=("isolate", "fail-fast")), seeds)
 def test_a_crash_at_any_record_changes_nothing_in_the_end(scenario: Scenario, seed: int) -> None:
     story = act(scenario)
@@ -166,7 +167,7 @@ def test_a_crash_at_any_record_changes_nothing_in_the_end(scenario: Scenario, se
         check_nothing_runs_again(last, dead.diary.kept)
 
 
-@settings(max_examples=150)
+@many(150)
 @given(scenarios(policies=("isolate", "fail-fast")), seeds, seeds)
 def test_so_do_two_crashes(scenario: Scenario, first: int, second: int) -> None:
     story = act(scenario)
@@ -183,7 +184,7 @@ def test_so_do_two_crashes(scenario: Scenario, first: int, second: int) -> None:
     check_nothing_runs_again(last, before)
 
 
-@settings(max_examples=60)
+@many(60)
 @given(scenarios(max_nodes=5, policies=("rollback",), doomed=True), seeds)
 def test_a_crash_at_any_record_leaves_nothing_that_is_not_undone(
     scenario: Scenario, seed: int
@@ -218,7 +219,7 @@ def check_never_forward(story: Story) -> None:
             assert "/@always-" in moment.node
 
 
-@settings(max_examples=60)
+@many(60)
 @given(scenarios(max_nodes=5, policies=("rollback",), doomed=True), seeds)
 def test_a_crash_on_the_way_back_ends_with_the_same_statuses(scenario: Scenario, seed: int) -> None:
     story = act(scenario)
@@ -233,7 +234,7 @@ def test_a_crash_on_the_way_back_ends_with_the_same_statuses(scenario: Scenario,
         check_same_end(story, last, [*dead.diary.kept, *last.diary.records])
 
 
-@settings(max_examples=150)
+@many(150)
 @given(scenarios(policies=("isolate",)), st.integers(0, 30))
 def test_a_cancelled_run_can_be_resumed(scenario: Scenario, when: int) -> None:
     story = act(scenario)
@@ -248,7 +249,7 @@ def test_a_cancelled_run_can_be_resumed(scenario: Scenario, when: int) -> None:
     check_nothing_runs_again(last, stopped.diary.records)
 
 
-@settings(max_examples=200)
+@many(200)
 @given(scenarios())
 def test_a_retry_does_what_is_left_and_nothing_else(scenario: Scenario) -> None:
     scenario = scenario.untimed().rewritten(wanted=True)
@@ -277,7 +278,7 @@ def reopening(story: Story) -> Reopened:
     return Reopened(at=story.world.remains.clock, units=tuple(sorted(state.done.keys() - kept)))
 
 
-@settings(max_examples=60)
+@many(60)
 @given(
     scenarios(max_nodes=5, policies=("isolate",), roles=("reader", "minter"), ttl=10.0),
     seeds,
@@ -301,7 +302,7 @@ def test_values_that_expired_are_made_again_for_those_who_still_need_them(
                 assert all(until >= dead.world.remains.clock for _, until in moment.more.values())
 
 
-@settings(max_examples=60)
+@many(60)
 @given(scenarios(max_nodes=5, policies=("isolate",)), seeds)
 def test_after_a_reboot_what_the_host_has_forgotten_is_done_again(
     scenario: Scenario, seed: int

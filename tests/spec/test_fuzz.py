@@ -7,8 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import many
 
 from kubexm.errors import InvalidPipeline
 from kubexm.plan import ExecutionGraph, codec
@@ -99,7 +100,7 @@ def test_random_text_and_bytes(text: str | bytes) -> None:
     planned_or_refused(lambda: parse_pipeline(text, directory=EXAMPLES))
 
 
-@settings(max_examples=150)
+@many(150)
 @given(st.data())
 def test_examples_with_scratches(data: st.DataObject) -> None:
     text = data.draw(st.sampled_from(TEXTS))
@@ -115,7 +116,7 @@ def test_examples_with_scratches(data: st.DataObject) -> None:
     planned_or_refused(lambda: parse_pipeline(text, directory=EXAMPLES))
 
 
-@settings(max_examples=150)
+@many(150)
 @given(st.data())
 def test_examples_with_parts_replaced(data: st.DataObject) -> None:
     changed = copy.deepcopy(data.draw(st.sampled_from(example_data())))
@@ -125,7 +126,7 @@ def test_examples_with_parts_replaced(data: st.DataObject) -> None:
     planned_or_refused(lambda: pipeline_from(changed))
 
 
-@settings(max_examples=200)
+@many(200)
 @given(trees)
 def test_random_bodies(body: Any) -> None:
     head = {"apiVersion": "kubexm.io/v1alpha1", "kind": "Pipeline", "metadata": {"name": "x"}}
@@ -134,7 +135,7 @@ def test_random_bodies(body: Any) -> None:
     planned_or_refused(lambda: pipeline_from(body))
 
 
-@settings(max_examples=200)
+@many(200)
 @given(st.data())
 def test_random_parameters_of_every_kind(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(sorted(registry.kinds())))
@@ -170,7 +171,7 @@ modules:
 """
 
 
-@settings(max_examples=300)
+@many(300)
 @given(st.data())
 def test_inventories_with_parts_replaced(data: st.DataObject) -> None:
     spec = copy.deepcopy(source.parse(INVENTORY).data)
