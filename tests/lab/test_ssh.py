@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+import os
+import subprocess
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,7 @@ from typing import Any
 import pytest
 
 from kubexm.connector.base import Claim, Command
+from kubexm.connector.source import PIECE, Source
 from kubexm.connector.ssh.become import Become
 from kubexm.connector.ssh.connector import SshConnector
 from kubexm.connector.ssh.dial import Dialer
@@ -96,6 +100,22 @@ class TestWaysIn:
         password = Credentials(password=lab_network.password("admin"))
 
         assert who(to(lab_network, "gate", "admin", credentials=password)) == "admin"
+
+    def test_an_agent(self, lab_network: Lab, tmp_path: Path) -> None:
+        socket = tmp_path / "agent"
+        environment = {**os.environ, "SSH_AUTH_SOCK": str(socket)}
+        with subprocess.Popen(
+            ["ssh-agent", "-D", "-a", socket], stdout=subprocess.DEVNULL
+        ) as agent:
+            while not socket.exists():
+                time.sleep(0.02)
+            add = ("ssh-add", "-q", str(lab_network.key()))
+            subprocess.run(add, env=environment, check=True)
+            held = Credentials(agent=str(socket))
+            try:
+                assert who(to(lab_network, "node1", "admin", credentials=held)) == "admin"
+            finally:
+                agent.kill()
 
     def test_what_was_tried_is_named_when_it_is_refused(self, lab_network: Lab) -> None:
         wrong = Credentials(keys=(lab_network.key(),), password="wrong")
@@ -305,6 +325,67 @@ class TestFiles:
             return caught.value.message
 
         assert "No space left on device" in on(to(lab_network, "node1"), run)
+
+
+class TestUploads:
+    PATH = "/var/tmp/upload"
+    PART = "/var/tmp/.upload.kubexm-part"
+
+    def uploaded(self, lab: Lab, data: bytes, place: Path, path: str = PATH) -> tuple[bool, int]:
+        """Whether the file had to be sent, and from which byte on."""
+        source = place / "source"
+        source.write_bytes(data)
+        steps: list[int] = []
+
+        async def run(host: SshConnector) -> bool:
+            with Source(source) as file:
+                return await host.upload(
+                    file, path, mode=0o640, sudo=True, progress=lambda done, _: steps.append(done)
+                )
+
+        sent = on(to(lab, "node1", "admin"), run, sudo=True)
+        return sent, steps[0] - PIECE if steps else len(data)
+
+    @pytest.fixture(autouse=True)
+    def _clean(self, lab_network: Lab) -> Iterator[None]:
+        yield
+        lab_network.ssh("root@node1", "rm", "-f", self.PATH, self.PART)
+
+    def test_a_file_is_sent_once_and_skipped_when_it_is_there(
+        self, lab_network: Lab, tmp_path: Path
+    ) -> None:
+        data = os.urandom(3_000_000)
+
+        assert self.uploaded(lab_network, data, tmp_path) == (True, 0)
+        assert self.uploaded(lab_network, data, tmp_path) == (False, len(data))
+        there = lab_network.root("node1") / self.PATH.lstrip("/")
+        assert there.read_bytes() == data
+        assert there.stat().st_mode & 0o777 == 0o640
+
+    def test_a_transfer_that_was_cut_off_goes_on(self, lab_network: Lab, tmp_path: Path) -> None:
+        data = os.urandom(3_000_000)
+        part = lab_network.root("node1") / self.PART.lstrip("/")
+        part.write_bytes(data[:2_000_000])
+
+        assert self.uploaded(lab_network, data, tmp_path) == (True, 2_000_000)
+        assert (lab_network.root("node1") / self.PATH.lstrip("/")).read_bytes() == data
+        assert not part.exists()
+
+    def test_what_is_left_of_another_file_is_not_gone_on_with(
+        self, lab_network: Lab, tmp_path: Path
+    ) -> None:
+        data = os.urandom(1_000_000)
+        (lab_network.root("node1") / self.PART.lstrip("/")).write_bytes(b"other" * 1000)
+
+        assert self.uploaded(lab_network, data, tmp_path) == (True, 0)
+        assert (lab_network.root("node1") / self.PATH.lstrip("/")).read_bytes() == data
+
+    def test_a_full_disk_is_told_and_leaves_no_file(self, lab_network: Lab, tmp_path: Path) -> None:
+        with pytest.raises(StepFailed, match="No space left on device"):
+            self.uploaded(lab_network, os.urandom(4 << 20), tmp_path, "/var/lib/small/big")
+
+        left = lab_network.ssh("root@node1", "ls /var/lib/small/big; rm -f /var/lib/small/.big*")
+        assert left.stdout == ""
 
 
 class TestTrouble:
