@@ -7,7 +7,7 @@ import os
 import subprocess
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -338,7 +338,7 @@ class TestUploads:
         steps: list[int] = []
 
         async def run(host: SshConnector) -> bool:
-            with Source(source) as file:
+            with closing(Source(source)) as file:
                 return await host.upload(
                     file, path, mode=0o640, sudo=True, progress=lambda done, _: steps.append(done)
                 )

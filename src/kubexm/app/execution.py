@@ -191,7 +191,7 @@ async def _runtime(job: Job, front: Front, home: Home) -> AsyncIterator[Runtime]
             if job.claim is not None:
                 world.claim(job.claim)
         needed = _needed(job.graph, job.hosts, job.state.former)
-        reach = stack.enter_context(Reach(home, job.claim, front.vault.reveal, world))
+        reach = stack.enter_context(closing(Reach(home, job.claim, front.vault.reveal, world)))
         config = RuntimeConfig(
             hosts=[reach.host(host) for host in needed],
             books={host.name: _book(host.name, job) for host in needed},

@@ -91,7 +91,7 @@ async def _looked_at(
         opened = None
         if world is not None:
             opened = stack.enter_context(closing(World.open(world)))
-        reach = stack.enter_context(Reach(home, None, front.vault.reveal, opened))
+        reach = stack.enter_context(closing(Reach(home, None, front.vault.reveal, opened)))
         ways = [reach.host(host) for host in hosts]
         # First as who logs in: a sudo that does not work makes no host unreachable.
         plain = [replace(way, sudo=False) for way in ways]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from kubexm.common.paths import Home
 from kubexm.common.secrets import SecretRef
@@ -38,15 +37,8 @@ class Reach:
         self._world = world
         self._dialing: Dialing | None = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Let go of what the connectors share."""
         if self._dialing is not None:
             self._dialing.close()
 

@@ -8,8 +8,6 @@ import mmap
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from kubexm.errors import StepFailed
 
@@ -31,15 +29,8 @@ class Source:
         self.path = path
         self._digests: dict[int, asyncio.Task[str]] = {}
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Unmap the file."""
         if self._map is not None:
             self._map.close()
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from kubexm.connector.ssh.become import Become, Entry
+from kubexm.connector.ssh.become import Become, Entry, Way
 from kubexm.errors import Refused
 
 PASSWORD = "correct horse"
 
 
-def entry(way: str = "sudo", password: str | None = PASSWORD) -> Entry:
-    return Entry(Become(way, password))  # type: ignore[arg-type]  # one of the two ways
+def entry(way: Way = "sudo", password: str | None = PASSWORD) -> Entry:
+    return Entry(Become(way, password))
 
 
 def prompt(of: Entry) -> bytes:
@@ -28,8 +28,8 @@ def test_the_shell_of_the_user_that_logged_in_listens_at_once() -> None:
 
 
 @pytest.mark.parametrize("way", ["sudo", "su"])
-def test_a_password_stands_in_no_command_line_and_in_no_description(way: str) -> None:
-    become = Become(way, PASSWORD)  # type: ignore[arg-type]  # one of the two ways
+def test_a_password_stands_in_no_command_line_and_in_no_description(way: Way) -> None:
+    become = Become(way, PASSWORD)
 
     assert PASSWORD not in Entry(become).command
     assert PASSWORD not in repr(become)
