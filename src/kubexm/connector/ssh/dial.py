@@ -13,6 +13,7 @@ from typing import Any
 
 import asyncssh
 
+from kubexm.connector.ssh import proof
 from kubexm.connector.ssh.hostkeys import KeyBook
 from kubexm.connector.ssh.target import Credentials, HostKeys, Target
 from kubexm.errors import HostUnreachable, Refused
@@ -166,16 +167,19 @@ class _Bastion:
 
 
 class _Visitor(asyncssh.SSHClient):
-    """One login as asyncssh sees it: believes in keys, and notes what was tried."""
+    """One login as asyncssh sees it: believes in keys, and notes how far it came."""
 
     def __init__(self, target: Target, book: KeyBook) -> None:
         self._target = target
         self.book = book
         self.shown: asyncssh.SSHKey | None = None
         """The host key that was not believed."""
-        self.tried: list[str] = []
         self.has_begun = False
         """Whether the host answered at all before it hung up."""
+        self._connection: asyncssh.SSHClientConnection
+
+    def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
+        self._connection = conn
 
     def validate_host_public_key(
         self, host: str, addr: str, port: int, key: asyncssh.SSHKey
@@ -187,6 +191,8 @@ class _Visitor(asyncssh.SSHClient):
 
     def begin_auth(self, username: str) -> None:
         self.has_begun = True
+        if self._target.credentials.is_one_key:
+            proof.begin_with(self._connection)
 
 
 def _load(credentials: Credentials) -> list[Any]:

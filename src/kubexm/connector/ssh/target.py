@@ -25,6 +25,11 @@ class Credentials:
     agent: str | None = None
     """The socket of an agent."""
 
+    @property
+    def is_one_key(self) -> bool:
+        """Whether there is no choice of keys."""
+        return len(self.keys) == 1 and self.agent is None
+
 
 @dataclass(frozen=True, slots=True)
 class HostKeys:
