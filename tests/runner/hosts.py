@@ -90,7 +90,7 @@ def scripted(
 ) -> tuple[T, Scripted]:
     """What comes of some work on a host with written-down answers, and what it was asked."""
     connector = Scripted(answers or {}, files)
-    host = Host("there", connector, facts=facts)
+    host = Host("there", connector, facts=facts or {})
 
     async def scenario() -> T:
         return await work(host)

@@ -16,7 +16,7 @@ from kubexm import logger
 from kubexm.cache import Cache
 from kubexm.connector.base import Command, Completed, LineSink
 from kubexm.engine import MemoryJournal, Options, execute
-from kubexm.errors import ConnectionLost
+from kubexm.errors import ConnectionLost, StepFailed
 from kubexm.plan import ExecutionNode, StepSpec, build
 from kubexm.runtime.build import HostConfig, Runtime, RuntimeConfig
 from kubexm.sim import Fault, World, WorldSettings
@@ -55,6 +55,18 @@ async def test_a_reconnect_to_a_host_that_did_not_reboot_asks_for_no_facts(world
 
         assert runtime.view("n1", {}).facts is before
         assert gathered(world) == 1
+
+
+async def test_a_host_that_need_not_tell_its_facts_tells_only_its_boot(world: World) -> None:
+    async with Runtime.build(config(world, asked=())) as runtime:
+        assert gathered(world) == 0
+        assert runtime.view("n1", {}).facts.keys() == {"boot_id"}
+        assert runtime.reached() == ["n1"]
+        assert runtime.facts() == {}
+        with pytest.raises(StepFailed, match="facts of the host were not gathered") as refusal:
+            _ = runtime.host("n1").facts
+
+    assert "reads_facts = True" in refusal.value.hint
 
 
 async def test_facts_are_gathered_anew_once_when_the_boot_id_is_another(world: World) -> None:

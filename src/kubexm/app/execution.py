@@ -24,16 +24,19 @@ from kubexm.engine.debug import Ask, Debugger
 from kubexm.errors import LeaseLost, Problem, Refused
 from kubexm.plan import events
 from kubexm.plan.graph import ExecutionGraph
+from kubexm.plan.node import ExecutionNode
+from kubexm.plan.outline import whole
 from kubexm.plan.records import Layer, RunState
 from kubexm.plan.result import GraphExecutionResult
 from kubexm.runtime.build import Confirm, Runtime, RuntimeConfig, nobody_to_ask
 from kubexm.runtime.ledger import Book
 from kubexm.runtime.secrets import SecretVault
 from kubexm.sim.world import World
+from kubexm.spec.decisions import facts_needed
 from kubexm.spec.inventory import InventoryHost
 from kubexm.spec.loader import Loader
 from kubexm.step import registry
-from kubexm.step.contract import Expander
+from kubexm.step.contract import Expander, Step
 from kubexm.store import Lease, Store
 from kubexm.store.process import Process
 
@@ -174,7 +177,7 @@ def reached(
 
 def _told(runtime: Runtime) -> Scopes:
     """What is known of the hosts once they have answered."""
-    views = {name: runtime.view(name, {}) for name in runtime.facts()}
+    views = {name: runtime.view(name, {}) for name in runtime.reached()}
     return {
         name: {"vars": view.vars, "host": view.host, "facts": view.facts}
         for name, view in views.items()
@@ -194,6 +197,7 @@ async def _runtime(job: Job, front: Front, home: Home) -> AsyncIterator[Runtime]
         reach = stack.enter_context(closing(Reach(home, job.claim, front.vault.reveal, world)))
         config = RuntimeConfig(
             hosts=[reach.host(host) for host in needed],
+            asked=_asked(job),
             books={host.name: _book(host.name, job) for host in needed},
             confirm=front.confirm,
             secrets=front.vault,
@@ -258,12 +262,25 @@ def _needed(
 ) -> list[InventoryHost]:
     """The hosts that the graph names, or may come to name; others need not be reached."""
     named = {host for node in itertools.chain(graph, *former) for host in node.hosts}
-    kinds = {node.step.kind for node in graph}
-    if any(issubclass(registry.find(kind), Expander) for kind in kinds):
+    if any(issubclass(_step(node), Expander) for node in graph):
         named.add(CONTROL_NODE)
     for item in graph.compensations:
         named.update(host for node in item.nodes for host in node.hosts)
     return [host for host in hosts if host.name in named]
+
+
+def _asked(job: Job) -> frozenset[str] | None:
+    """The hosts of which something needs the facts; None stands for all of them."""
+    nodes, _ = whole(job.graph)
+    if job.state.former or any(issubclass(_step(node), Expander) for node in nodes.values()):
+        return None  # what there was, or will be, may name any
+    readers = (node for node in nodes.values() if _step(node).reads_facts)
+    reading = frozenset(host for node in readers for host in node.hosts)
+    return reading | facts_needed(job.graph)
+
+
+def _step(node: ExecutionNode) -> type[Step]:
+    return registry.find(node.step.kind)
 
 
 def _not_all(unreachable: Mapping[str, str]) -> Refused:

@@ -3,43 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from kubexm.connector.base import Command, Completed, Connector, FileStat, LineSink
-from kubexm.errors import CommandFailed
+from kubexm.errors import CommandFailed, StepFailed
 from kubexm.runner import causes
 
 # What a step needs to describe a command; the channel itself stays out of its reach.
 __all__ = ["Command", "Completed", "FileStat", "Host", "LineSink"]
 
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
 
 class Host:
     """One host: what is known of it, and the only way for a step to touch it."""
 
-    __slots__ = ("_connector", "_sink", "_sudo", "facts", "name", "state_dir")
+    __slots__ = ("_connector", "_facts", "_sink", "_sudo", "name", "state_dir")
 
     def __init__(
         self,
         name: str,
         connector: Connector,
         *,
-        facts: Mapping[str, Any] | None = None,
+        facts: Mapping[str, Any] | None = _NOTHING,
         sudo: bool = False,
         state_dir: str = "/var/lib/kubexm",
     ) -> None:
+        """`facts` is None where they were not gathered."""
         self.name = name
-        self.facts: Mapping[str, Any] = facts or {}
+        self._facts = facts
         self.state_dir = state_dir
         self._connector = connector
         self._sudo = sudo
         self._sink: LineSink | None = None
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What it told of itself."""
+        if self._facts is None:
+            raise StepFailed(
+                "the facts of the host were not gathered",
+                hint="a step that goes by facts has to say so, with `reads_facts = True`",
+            )
+        return self._facts
+
+    @facts.setter
+    def facts(self, told: Mapping[str, Any]) -> None:
+        self._facts = told
 
     def listening(self, sink: LineSink) -> Host:
         """The same host, with every line of output handed to `sink` as it comes."""
         twin = Host(
             self.name,
             self._connector,
-            facts=self.facts,
+            facts=self._facts,
             sudo=self._sudo,
             state_dir=self.state_dir,
         )

@@ -1,10 +1,10 @@
-"""Make a runtime: open all hosts at once, gather their facts, release them on every way out."""
+"""Make a runtime: open all hosts at once, learn what is needed, release them on every way out."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -52,6 +52,8 @@ class RuntimeConfig:
     """What a runtime is made of; every part can be replaced in a test."""
 
     hosts: Sequence[HostConfig]
+    asked: Collection[str] | None = None
+    """The hosts whose facts are gathered; all of them unless given. It takes them some work."""
     books: Mapping[str, Book] = field(default_factory=dict)
     """By host what is in its ledger already."""
     confirm: Confirm = nobody_to_ask
@@ -67,6 +69,8 @@ class HostRuntime:
 
     config: HostConfig
     host: Host
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """Since which boot it runs; if it was asked, all that it tells."""
     reopening: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -85,11 +89,13 @@ class Runtime:
         self._hosts = {host.name: self._unopened(host) for host in config.hosts}
         self._books = {name: config.books.get(name) or Book("") for name in self._hosts}
 
-    def _unopened(self, host: HostConfig) -> HostRuntime:
-        return HostRuntime(
-            host,
-            Host(host.name, host.connector, sudo=host.sudo, state_dir=host.state_dir),
-        )
+    @staticmethod
+    def _unopened(host: HostConfig) -> HostRuntime:
+        way = Host(host.name, host.connector, facts=None, sudo=host.sudo, state_dir=host.state_dir)
+        return HostRuntime(host, way)
+
+    def _asks(self, name: str) -> bool:
+        return self._config.asked is None or name in self._config.asked
 
     @classmethod
     @asynccontextmanager
@@ -127,7 +133,7 @@ class Runtime:
         self.reasons[name] = Problem(message, hint=hint)
 
     async def _until_known(self, host: HostRuntime, lost: list[ConnectionLost]) -> None:
-        """Open a host and learn its facts; a connection that is lost meanwhile is opened again."""
+        """Open a host and learn of it; a connection that is lost meanwhile is opened again."""
         while True:
             try:
                 await host.config.connector.open()
@@ -137,8 +143,12 @@ class Runtime:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _learn(self, host: HostRuntime) -> None:
-        scope = _scope(host.config.name)
-        host.host.facts = await self._cache.once(scope, "facts", lambda: facts.gather(host.host))
+        name = host.config.name
+        if not self._asks(name):
+            host.facts = {"boot_id": await facts.boot_id(host.host)}
+            return
+        told = await self._cache.once(_scope(name), "facts", lambda: facts.gather(host.host))
+        host.facts = host.host.facts = told
 
     async def learn_as_root(self, name: str) -> None:
         """Gather the facts of a host that was opened without sudo anew, as only root sees them."""
@@ -160,7 +170,7 @@ class Runtime:
         return UnitView(
             host=host.config.described,
             vars=host.config.vars,
-            facts=host.host.facts,
+            facts=host.facts,
             values=values,
         )
 
@@ -169,17 +179,17 @@ class Runtime:
         return PlanContext.of(
             roles={name: _roles(host.config) for name, host in self._hosts.items()},
             vars=vars or {},
-            facts={name: host.host.facts for name, host in self._hosts.items()},
+            facts={name: host.facts for name, host in self._hosts.items()},
             cache=self._cache,
         )
 
     def facts(self) -> dict[str, Mapping[str, Any]]:
-        """Facts of every host that was reached."""
-        return {
-            name: host.host.facts
-            for name, host in self._hosts.items()
-            if name not in self.unreachable
-        }
+        """Facts of every host that was reached, and asked for them."""
+        return {name: self._hosts[name].facts for name in self.reached() if self._asks(name)}
+
+    def reached(self) -> list[str]:
+        """The hosts that answered when the run began."""
+        return [name for name in self._hosts if name not in self.unreachable]
 
     def ledger(self, name: str, remember: Remember) -> HostLedger:
         return HostLedger(self.host(name), self._books[name], remember, self.now)
@@ -203,7 +213,7 @@ class Runtime:
 
     async def _learn_if_rebooted(self, host: HostRuntime) -> None:
         """Gather the facts of a host anew if it was booted since: its kernel may be another."""
-        name, known = host.config.name, host.host.facts.get("boot_id", "")
+        name, known = host.config.name, host.facts.get("boot_id", "")
         if await facts.boot_id(host.host) == known:
             return
         self._log.info("host rebooted", hostname=name)

@@ -43,6 +43,11 @@ def facts_in_parameters(graph: ExecutionGraph) -> Hosts:
     return _hosts(graph, _in_parameters)
 
 
+def facts_needed(graph: ExecutionGraph) -> Hosts:
+    """The hosts on which anything names a fact: a condition, an assertion or a parameter."""
+    return _hosts(graph, lambda node: (*_references(node.when), *_in_parameters(node)))
+
+
 def _hosts(graph: ExecutionGraph, named: Callable[[ExecutionNode], Iterable[object]]) -> Hosts:
     nodes, _ = whole(graph)
     return frozenset(
@@ -51,8 +56,11 @@ def _hosts(graph: ExecutionGraph, named: Callable[[ExecutionNode], Iterable[obje
 
 
 def _in_condition(node: ExecutionNode) -> Iterable[object]:
-    when = _condition(node)
-    return () if when is None else compile_expression(when).references
+    return _references(_condition(node))
+
+
+def _references(condition: str | None) -> Iterable[object]:
+    return () if condition is None else compile_expression(condition).references
 
 
 def _in_parameters(node: ExecutionNode) -> Iterable[object]:

@@ -72,6 +72,8 @@ class Step:
     """When `run` failed, call `rollback` at once."""
     declares_intent = False
     """Its start is durable before `run`: it keeps a ledger, or its precheck can't be relied on."""
+    reads_facts = False
+    """It goes by `host.facts`, which are gathered only where something needs them."""
     takes_secrets: ClassVar[tuple[str, ...]] = ()
     """Fields that may hold a value that is a secret; out of any other somebody would see it."""
 

@@ -32,6 +32,7 @@ class Package(Step):
     sudo: bool | None = None
     """Run as root through sudo; by default as `sudo` of the host says."""
 
+    reads_facts = True
     declares_intent = True
     uninterruptible = True
     verifies = True
