@@ -131,6 +131,11 @@ CAT = ("cat", "--")
 """The command, but for the path, whose answer `read_content` reads; it wants `C_LOCALE`."""
 
 
+HEAD = ("head", "-c")
+"""Reads the beginning of a file: behind it come the number of bytes, `--` and the path."""
+CHECKSUM = ("sha256sum", "--")
+
+
 def read_content(answer: Completed, path: str) -> bytes:
     """What `CAT` found; `FileNotFoundError` if there is nothing at the path."""
     if answer.ok:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from kubexm.connector.base import C_LOCALE, STAT, is_missing, read_stat
+from kubexm.connector.base import C_LOCALE, CHECKSUM, HEAD, STAT, is_missing, read_stat
 from kubexm.errors import StepFailed
 from kubexm.runner import causes
 from kubexm.runner.host import Command, Completed, FileStat, Host
@@ -26,12 +26,12 @@ def stat_command(host: Host, path: str, *, sudo: bool | None = None) -> Command:
 
 def content_command(host: Host, path: str, limit: int, *, sudo: bool | None = None) -> Command:
     """Ask for the beginning of a file; `content` reads the answer."""
-    return host.command("head", "-c", str(limit), "--", path, sudo=sudo, env=C_LOCALE)
+    return host.command(*HEAD, str(limit), "--", path, sudo=sudo, env=C_LOCALE)
 
 
 def checksum_command(host: Host, *paths: str, sudo: bool | None = None) -> Command:
     """Ask for the sha256 of files; `checksum_of` and `digest_of` read the answer."""
-    return host.command("sha256sum", "--", *paths, sudo=sudo, env=C_LOCALE)
+    return host.command(*CHECKSUM, *paths, sudo=sudo, env=C_LOCALE)
 
 
 def seen(answer: Completed) -> FileStat | None:

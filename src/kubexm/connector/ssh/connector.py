@@ -25,7 +25,7 @@ from kubexm.connector.base import (
 )
 from kubexm.connector.scripts import WRITE
 from kubexm.connector.source import PIECE, Source
-from kubexm.connector.ssh import frames
+from kubexm.connector.ssh import frames, fusing
 from kubexm.connector.ssh.dial import Dialer
 from kubexm.connector.ssh.lanes import Lanes
 from kubexm.connector.ssh.lock import RemoteLock
@@ -108,13 +108,23 @@ class SshConnector:
         answers: dict[int, Completed] = {}
         for root in (False, True):
             chosen = [n for n, look in enumerate(looks) if self._as_root(look) is root]
-            if not chosen:
-                continue
-            requests = [frames.request(*self._launched(looks[n])) for n in chosen]
-            async with self._shells.taken(root=root) as shell:
-                found = await shell.ask(requests, None, self._output_limit)
-            answers.update(zip(chosen, found, strict=True))
+            if chosen:
+                async with self._shells.taken(root=root) as shell:
+                    found = await self._looked(shell, [looks[n] for n in chosen])
+                answers.update(zip(chosen, found, strict=True))
         return [answers[n] for n in range(len(looks))]
+
+    async def _looked(self, shell: Shell, commands: Sequence[Command]) -> list[Completed]:
+        looks = fusing.fused(commands)
+        known = fusing.answers(looks, await self._asked(shell, [look.command for look in looks]))
+        if left := [n for n in range(len(commands)) if n not in known]:
+            singly = await self._asked(shell, [commands[n] for n in left])
+            known.update(zip(left, singly, strict=True))
+        return [known[n] for n in range(len(commands))]
+
+    async def _asked(self, shell: Shell, commands: Sequence[Command]) -> list[Completed]:
+        requests = [frames.request(*self._launched(command)) for command in commands]
+        return await shell.ask(requests, None, self._output_limit)
 
     async def put(
         self,

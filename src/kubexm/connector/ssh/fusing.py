@@ -1,0 +1,113 @@
+"""Looks of the same kind at several things, made by one process.
+
+Starting a process is most of what a short look costs a host, and some programs take several names.
+Prechecks that travel together are mostly such looks. What one process said is taken apart again;
+whenever that could go wrong (a name that is not there, another number of lines), the looks are
+made singly: nobody sees a difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from kubexm.connector.base import CHECKSUM, HEAD, STAT, Command, Completed, FileStat, read_stat
+
+Seen = Mapping[str, FileStat]
+Split = Callable[[bytes, Sequence[str], Seen], Sequence[bytes]]
+"""Takes apart what was said of things of these names; another number of parts if it can't."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A command that stands for some of those that were asked for."""
+
+    command: Command
+    askers: Mapping[str, Sequence[int]]
+    """By name of a thing the numbers of the commands that ask for it."""
+    split: Split | None
+
+    @property
+    def is_stat(self) -> bool:
+        return self.command.argv[: len(STAT)] == STAT
+
+    def apart(self, said: Completed, seen: Seen) -> Iterable[tuple[str, Completed]]:
+        """What was said of each thing, as far as that is certain."""
+        names = [*self.askers]
+        if len(names) == 1:
+            return ((names[0], said),)
+        assert self.split is not None, "only looks that can be told apart are fused"
+        whole = said.ok and not said.stderr
+        parts = self.split(said.stdout, names, seen) if whole else ()
+        if len(parts) != len(names):
+            return ()
+        return zip(names, (Completed(0, part) for part in parts), strict=True)
+
+
+def fused(commands: Sequence[Command]) -> list[Look]:
+    """These commands, which only look, in as few processes as can be."""
+    kinds: dict[Hashable, list[int]] = {}
+    for number, command in enumerate(commands):
+        kinds.setdefault(_kind(command) or number, []).append(number)
+    return [_look(commands, members) for members in kinds.values()]
+
+
+def answers(looks: Sequence[Look], said: Sequence[Completed]) -> dict[int, Completed]:
+    """What was said to each of the commands; those that are missing have to be asked singly."""
+    known: dict[int, Completed] = {}
+    seen: dict[str, FileStat] = {}
+    # Contents are told apart by the sizes that were seen, so these come first.
+    for look, answer in sorted(zip(looks, said, strict=True), key=lambda pair: not pair[0].is_stat):
+        for name, part in look.apart(answer, seen):
+            known.update((asker, part) for asker in look.askers[name])
+            if look.is_stat and part.ok and (found := read_stat(part)) is not None:
+                seen[name] = found
+    return known
+
+
+def _look(commands: Sequence[Command], members: Sequence[int]) -> Look:
+    askers: dict[str, list[int]] = {}
+    for number in members:
+        askers.setdefault(commands[number].argv[-1], []).append(number)
+    first = commands[members[0]]
+    *words, _ = first.argv
+    if len(askers) > 1 and words[0] == "head":
+        words.insert(1, "-q")  # else it would put a title above each
+    return Look(replace(first, argv=(*words, *askers)), askers, _split(first.argv[:-1]))
+
+
+def _kind(command: Command) -> tuple[Hashable, ...] | None:
+    """What looks have in common that one process can make; None if it can't."""
+    *words, _ = command.argv
+    if command.stdin or _split(words) is None:
+        return None
+    env = tuple(command.env.items())
+    return (*words,), env, command.sudo, command.user, command.cwd, command.timeout
+
+
+def _split(words: Sequence[str]) -> Split | None:
+    """How the answers of a program with these words before the names are told apart."""
+    match (*words,):
+        case found if found in (STAT, CHECKSUM):
+            return _lines
+        case ("head", *_) if (*words[: len(HEAD)], words[-1]) == (*HEAD, "--"):
+            return _contents
+        case ("systemctl", "show", *_, "--"):
+            return _blocks
+    return None
+
+
+def _lines(said: bytes, _names: Sequence[str], _seen: Seen) -> Sequence[bytes]:
+    return said.splitlines(keepends=True)
+
+
+def _blocks(said: bytes, _names: Sequence[str], _seen: Seen) -> Sequence[bytes]:
+    return [block + b"\n" for block in said.removesuffix(b"\n").split(b"\n\n")]
+
+
+def _contents(said: bytes, names: Sequence[str], seen: Seen) -> Sequence[bytes]:
+    sizes = [seen[name].size for name in names if name in seen and seen[name].kind == "file"]
+    if len(sizes) != len(names) or sum(sizes) != len(said):
+        return ()
+    ends = [sum(sizes[: place + 1]) for place in range(len(sizes))]
+    return [said[end - size : end] for end, size in zip(ends, sizes, strict=True)]
