@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from kubexm import engine, logger
+from kubexm.app import visits
 from kubexm.app.reaching import Reach
 from kubexm.app.readiness import Readiness, Scopes
 from kubexm.common.counting import counted
 from kubexm.common.paths import Home
-from kubexm.common.roles import CONTROL_NODE
 from kubexm.connector.base import Claim
 from kubexm.engine import Bus, Control, Journal, Options
 from kubexm.engine.bus import Subscription
@@ -24,19 +23,14 @@ from kubexm.engine.debug import Ask, Debugger
 from kubexm.errors import LeaseLost, Problem, Refused
 from kubexm.plan import events
 from kubexm.plan.graph import ExecutionGraph
-from kubexm.plan.node import ExecutionNode
-from kubexm.plan.outline import whole
-from kubexm.plan.records import Layer, RunState
+from kubexm.plan.records import RunState
 from kubexm.plan.result import GraphExecutionResult
 from kubexm.runtime.build import Confirm, Runtime, RuntimeConfig, nobody_to_ask
 from kubexm.runtime.ledger import Book
 from kubexm.runtime.secrets import SecretVault
 from kubexm.sim.world import World
-from kubexm.spec.decisions import facts_needed
 from kubexm.spec.inventory import InventoryHost
 from kubexm.spec.loader import Loader
-from kubexm.step import registry
-from kubexm.step.contract import Expander, Step
 from kubexm.store import Lease, Store
 from kubexm.store.process import Process
 
@@ -160,19 +154,21 @@ def readiness(job: Job, front: Front, places: Mapping[str, str] | None = None) -
         job.options.dry_run,
         job.state.done,
         places or {},
-        reached(job.graph, job.hosts, job.world, job.state.former),
+        _reached(job),
         front.vault,
     )
 
 
-def reached(
-    graph: ExecutionGraph,
-    hosts: Sequence[InventoryHost],
-    world: object,
-    former: Iterable[Layer] = (),
-) -> list[InventoryHost]:
+def _reached(job: Job) -> list[InventoryHost]:
     """The hosts that a connection is made to: none in a simulated world."""
-    return _needed(graph, hosts, former) if world is None else []
+    if job.world is not None:
+        return []
+    idle = visits.idle(job.graph, job.hosts, job.state)
+    return [
+        host
+        for host in visits.named(job.graph, job.hosts, job.state.former)
+        if host.name not in idle
+    ]
 
 
 def _told(runtime: Runtime) -> Scopes:
@@ -193,11 +189,12 @@ async def _runtime(job: Job, front: Front, home: Home) -> AsyncIterator[Runtime]
             world = stack.enter_context(closing(World.open(job.world)))
             if job.claim is not None:
                 world.claim(job.claim)
-        needed = _needed(job.graph, job.hosts, job.state.former)
+        needed = visits.named(job.graph, job.hosts, job.state.former)
         reach = stack.enter_context(closing(Reach(home, job.claim, front.vault.reveal, world)))
         config = RuntimeConfig(
             hosts=[reach.host(host) for host in needed],
-            asked=_asked(job),
+            idle=visits.idle(job.graph, job.hosts, job.state),
+            asked=visits.asked(job.graph, job.state.former),
             books={host.name: _book(host.name, job) for host in needed},
             confirm=front.confirm,
             secrets=front.vault,
@@ -255,32 +252,6 @@ def learned(result: GraphExecutionResult) -> dict[str, float]:
         if times:
             seconds[id] = sum(times) / len(times)
     return seconds
-
-
-def _needed(
-    graph: ExecutionGraph, hosts: Sequence[InventoryHost], former: Iterable[Layer] = ()
-) -> list[InventoryHost]:
-    """The hosts that the graph names, or may come to name; others need not be reached."""
-    named = {host for node in itertools.chain(graph, *former) for host in node.hosts}
-    if any(issubclass(_step(node), Expander) for node in graph):
-        named.add(CONTROL_NODE)
-    for item in graph.compensations:
-        named.update(host for node in item.nodes for host in node.hosts)
-    return [host for host in hosts if host.name in named]
-
-
-def _asked(job: Job) -> frozenset[str] | None:
-    """The hosts of which something needs the facts; None stands for all of them."""
-    nodes, _ = whole(job.graph)
-    if job.state.former or any(issubclass(_step(node), Expander) for node in nodes.values()):
-        return None  # what there was, or will be, may name any
-    readers = (node for node in nodes.values() if _step(node).reads_facts)
-    reading = frozenset(host for node in readers for host in node.hosts)
-    return reading | facts_needed(job.graph)
-
-
-def _step(node: ExecutionNode) -> type[Step]:
-    return registry.find(node.step.kind)
 
 
 def _not_all(unreachable: Mapping[str, str]) -> Refused:

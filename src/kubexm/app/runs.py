@@ -9,13 +9,12 @@ from typing import Any
 
 import msgspec
 
-from kubexm.app import places, planning, worlds
+from kubexm.app import places, planning, visits, worlds
 from kubexm.app.execution import (
     Front,
     Job,
     perform,
     perform_held,
-    reached,
     readiness,
 )
 from kubexm.app.foreknown import Plan
@@ -214,7 +213,7 @@ def _asked_for(documents: Documents, params: RetryParams) -> Documents:
 
 
 def _refuse_if_unready(plan: Plan, stored: Run, front: Front, finished: Collection[Unit]) -> None:
-    hosts = reached(plan.graph, plan.hosts, stored.world)
+    hosts = visits.named(plan.graph, plan.hosts) if stored.world is None else []
     ready = Readiness(plan.graph, front.confirm, finished=finished, hosts=hosts, vault=front.vault)
     ready.require(early(plan.hosts))
 

@@ -52,6 +52,8 @@ class RuntimeConfig:
     """What a runtime is made of; every part can be replaced in a test."""
 
     hosts: Sequence[HostConfig]
+    idle: Collection[str] = ()
+    """Those on which nothing is to be done: no connection is made to them."""
     asked: Collection[str] | None = None
     """The hosts whose facts are gathered; all of them unless given. It takes them some work."""
     books: Mapping[str, Book] = field(default_factory=dict)
@@ -111,8 +113,9 @@ class Runtime:
     async def _open_all(self) -> None:
         gate = asyncio.Semaphore(CONNECTS_AT_ONCE)
         async with asyncio.TaskGroup() as group:
-            for host in self._hosts.values():
-                group.create_task(self._open(host, gate))
+            for name, host in self._hosts.items():
+                if name not in self._config.idle:
+                    group.create_task(self._open(host, gate))
 
     async def _open(self, host: HostRuntime, gate: asyncio.Semaphore) -> None:
         name = host.config.name
@@ -189,7 +192,8 @@ class Runtime:
 
     def reached(self) -> list[str]:
         """The hosts that answered when the run began."""
-        return [name for name in self._hosts if name not in self.unreachable]
+        others = {*self.unreachable, *self._config.idle}
+        return [name for name in self._hosts if name not in others]
 
     def ledger(self, name: str, remember: Remember) -> HostLedger:
         return HostLedger(self.host(name), self._books[name], remember, self.now)

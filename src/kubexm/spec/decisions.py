@@ -48,6 +48,21 @@ def facts_needed(graph: ExecutionGraph) -> Hosts:
     return _hosts(graph, lambda node: (*_references(node.when), *_in_parameters(node)))
 
 
+def decided_against(graph: ExecutionGraph, hosts: Iterable[InventoryHost]) -> Hosts:
+    """The hosts on which every node has a condition, and none of them can hold."""
+    nodes = [*whole(graph)[0].values()]
+    without = {host for node in nodes if node.when is None for host in node.hosts}
+    judge = _Judge((host for host in hosts if host.name not in without), {})
+    busy = (
+        host
+        for node in nodes
+        if node.when is not None
+        for host in node.hosts
+        if host not in without and judge.decided(node.when, host) != "no"
+    )
+    return frozenset(host for node in nodes for host in node.hosts) - without.union(busy)
+
+
 def _hosts(graph: ExecutionGraph, named: Callable[[ExecutionNode], Iterable[object]]) -> Hosts:
     nodes, _ = whole(graph)
     return frozenset(
@@ -92,9 +107,9 @@ class _Judge:
         self._known: dict[tuple[str, str], Decision] = {}
 
     def decide(self, node: ExecutionNode, when: str) -> dict[str, Decision]:
-        return {host: self._decided(when, host) for host in node.hosts}
+        return {host: self.decided(when, host) for host in node.hosts}
 
-    def _decided(self, when: str, host: str) -> Decision:
+    def decided(self, when: str, host: str) -> Decision:
         if (known := self._known.get((when, host))) is None:
             condition = compile_expression(when)
             known = _WORDS[condition.decided(self._scopes[host], partial=("facts",))]
