@@ -21,10 +21,14 @@ from kubexm.connector.ssh.shell import Shell
 from kubexm.connector.takeover import Patience
 from kubexm.errors import Refused, StepFailed, TimedOut
 
-# The directory, token, task and line are $1 to $4. Of the holder that is found, or becomes it, the
-# line is printed; 3 says that it is another one, 4 that somebody keeps the directory locked.
-_LAY = f"""
-(umask 077 && mkdir -p -- "$1") && exec 9<"$1" || exit 1
+# The directory, token, task, line and our file are $1 to $5. Of the holder that is found, or becomes
+# it, the line is printed; 3 says that it is another one, 4 that somebody keeps the directory locked.
+# Behind the line comes what is recorded of lesser tokens, and in our file: it is of an earlier
+# connection. It is read last: who has not seen our token by then has its group recorded.
+# `tee` says what is wrong with a disk, a shell does not.
+_TAKE = f"""umask 077
+[ -d "$1" ] || mkdir -p -- "$1" || exit 1
+exec 9<"$1" || exit 1
 flock -w {FLOCK_SECONDS:g} 9 || exit 4
 found= token= task=
 if [ -e "$1/holder" ]; then
@@ -36,16 +40,17 @@ if [ -n "$found" ]; then
   if [ "$token" -gt "$2" ] || {{ [ "$token" -eq "$2" ] && [ "$task" != "$3" ]; }}; then
     echo "$found"; exit 3
   fi
-  if [ "$token" -eq "$2" ]; then echo "$found"; exit 0; fi
 fi
-umask 077 && printf '%s\\n' "$4" | tee -- "$1/holder.new" >/dev/null && sync -- "$1/holder.new" &&
-mv -f -- "$1/holder.new" "$1/holder" && echo "$4"
-"""
-# Of lesser tokens than $2 all that is recorded, and what is in $3: it is of an earlier connection.
-_RECORDED = """
+if [ "$token" != "$2" ]; then
+  {{ printf '%s\\n' "$4" >"$1/holder.new"; }} 2>/dev/null ||
+  {{ printf '%s\\n' "$4" | tee -- "$1/holder.new" >/dev/null; }} &&
+  sync -- "$1/holder.new" && mv -f -- "$1/holder.new" "$1/holder" || exit 1
+  found=$4
+fi
+printf '%s\\n' "$found"
 for file in "$1"/groups.*; do
   [ -e "$file" ] || continue
-  if [ "${file##*.}" -lt "$2" ] || [ "$file" = "$1/$3" ]; then cat -- "$file"; fi
+  if [ "${{file##*.}}" -lt "$2" ] || [ "$file" = "$1/$5" ]; then cat -- "$file"; fi
 done
 """
 _FORGET = """
@@ -107,19 +112,19 @@ class RemoteLock:
         await shell.ask((_asked("rm", "-f", "--", f"{self._directory}/{self._file}"),))
 
     async def _take(self, shell: Shell) -> str:
-        line = await self._lay(shell)
-        # Only now: who has not seen our token by this time has its group recorded.
-        token = str(self._claim.token)
-        (found,) = await shell.ask((self._script(_RECORDED, token, self._file),))
-        left = [group for group in groups.read(found.text + "\n") if not _is_own(group, shell)]
-        await takeover.settle(left, self._patience, _Remote(shell))
-        await shell.ask((self._script(_FORGET, token),))
+        line, _, recorded = (await self._laid(shell)).partition("\n")
+        if recorded.strip():
+            found = groups.read(recorded + "\n")
+            left = [group for group in found if not _is_own(group, shell)]
+            await takeover.settle(left, self._patience, _Remote(shell))
+            await shell.ask((self._script(_FORGET, str(self._claim.token)),))
         return line
 
-    async def _lay(self, shell: Shell) -> str:
+    async def _laid(self, shell: Shell) -> str:
+        """The line of the holder that we are by now, and what is recorded of earlier ones."""
         claim = self._claim
-        wanted = str(claim.token), claim.task, holder.line_of(claim)
-        (answer,) = await shell.ask((self._script(_LAY, *wanted),))
+        wanted = str(claim.token), claim.task, holder.line_of(claim), self._file
+        (answer,) = await shell.ask((self._script(_TAKE, *wanted),))
         if answer.ok:
             return answer.text
         if answer.exit in (3, 5):
