@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import contextvars
 import io
 import json
-
-from structlog.contextvars import bound_contextvars
 
 from kubexm import logger
 from kubexm.runtime.secrets import SecretVault
@@ -15,8 +14,11 @@ def test_json_lines_carry_the_bound_fields() -> None:
     stream = io.StringIO()
     logger.configure("json", "info", stream=stream)
 
-    with bound_contextvars(task_id="t1"):
+    def work() -> None:
+        logger.bind(task_id="t1")
         logger.get(step_name="etcd/install", hostname="node1").info("unit changed", attempt=2)
+
+    contextvars.copy_context().run(work)
 
     line = json.loads(stream.getvalue())
     found = {key: line[key] for key in ("task_id", "step_name", "hostname", "event", "attempt")}
