@@ -84,8 +84,7 @@ def _rows(store: Store, id: str) -> list[Row]:
     # The token is the store's own business; nothing else reads it.
     with store._database.reading() as connection:
         tokens = dict(
-            tuple(row)
-            for row in connection.exec_driver_sql("SELECT place % 4294967296, token FROM record")
+            tuple(row) for row in connection.execute("SELECT place % 4294967296, token FROM record")
         )
     return [Row(seq, tokens[seq], record) for seq, record in store.records(id)]
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
-from alembic import command
-from sqlalchemy import Connection
 
 from kubexm.db import migration
 from kubexm.db.database import Database
@@ -20,15 +19,15 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "state" / "kubexm.db"
 
 
-def durations(connection: Connection | None) -> list[str]:
+def durations(connection: sqlite3.Connection | None) -> list[str]:
     assert connection is not None
-    found = connection.exec_driver_sql("SELECT node FROM duration ORDER BY node")
+    found = connection.execute("SELECT node FROM duration ORDER BY node")
     return [row[0] for row in found]
 
 
 def add(database: Database, node: str) -> None:
     with database.writing() as connection:
-        connection.exec_driver_sql(f"INSERT INTO duration VALUES ('demo', '{node}', 1.0, 1)")
+        connection.execute(f"INSERT INTO duration VALUES ('demo', '{node}', 1.0, 1)")
 
 
 def files(path: Path) -> dict[str, bytes]:
@@ -56,7 +55,7 @@ def test_of_a_database_in_use_all_that_is_committed_is_seen(path: Path) -> None:
         add(database, "a")
         names = files(path).keys()
         with database.writing() as writer:
-            writer.exec_driver_sql("INSERT INTO duration VALUES ('demo', 'b', 1.0, 1)")
+            writer.execute("INSERT INTO duration VALUES ('demo', 'b', 1.0, 1)")
             with glance(path) as connection:
                 assert durations(connection) == ["a"]
 
@@ -66,7 +65,7 @@ def test_of_a_database_in_use_all_that_is_committed_is_seen(path: Path) -> None:
 def test_an_older_schema_is_left_as_it_is(path: Path) -> None:
     path.parent.mkdir()
     with Database(path) as old, old.writing() as connection:
-        command.upgrade(migration.configuration(connection), "0001")
+        migration.upgrade(connection, "0001")
     before = files(path)
 
     with glance(path) as connection:
@@ -94,7 +93,7 @@ def test_what_can_not_be_read_is_explained(path: Path) -> None:
 
 def test_a_newer_schema_is_refused(path: Path) -> None:
     with open_database(path) as database, database.writing() as connection:
-        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
 
     with pytest.raises(NewerSchema), glance(path):
         pass

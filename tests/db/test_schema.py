@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, create_engine
+from sqlalchemy import create_engine
 
 from kubexm.db import migration, schema
+from kubexm.db.current import RUN
 from kubexm.db.database import Database
 from kubexm.db.schema import open_database
-from kubexm.db.tables import RUN, metadata
+from kubexm.db.tables import metadata
 from kubexm.errors import NewerSchema, StoreUnusable
 
 OPEN = "import sys, pathlib; from kubexm.db.schema import open_database; "
@@ -51,7 +51,7 @@ def edit(path: Path, *statements: str) -> None:
     connection.close()
 
 
-def migrate_and_fail(connection: Connection) -> float:
+def migrate_and_fail(connection: sqlite3.Connection) -> float:
     migration.upgrade(connection)
     return 1 / 0
 
@@ -67,7 +67,7 @@ def test_file_and_directory_are_the_owners_alone(path: Path, database: Database)
 def test_connections_are_durable_and_check_references(database: Database) -> None:
     with database.reading() as connection:
         settings = {
-            name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
+            name: connection.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
         }
 
@@ -79,14 +79,23 @@ def test_connections_are_durable_and_check_references(database: Database) -> Non
     }
 
 
-def test_migrations_end_where_the_tables_are(database: Database) -> None:
-    with database.reading() as connection:
+def migrated(path: Path) -> Path:
+    """A database that went through all migrations."""
+    with Database(path) as database, database.writing() as connection:
+        migration.upgrade(connection)
+    return path
+
+
+def test_migrations_end_where_the_tables_are(tmp_path: Path) -> None:
+    engine = create_engine(f"sqlite:///{migrated(tmp_path / 'migrated.db')}")
+    with engine.connect() as connection:
         differences = compare_metadata(MigrationContext.configure(connection), metadata)
+    engine.dispose()
 
     assert differences == []
 
 
-def test_migrations_and_tables_give_the_same_statements(
+def test_migrations_and_tables_and_new_databases_have_the_same_statements(
     path: Path, database: Database, tmp_path: Path
 ) -> None:
     # What a comparison by reflection does not see: tables without a row id.
@@ -94,7 +103,21 @@ def test_migrations_and_tables_give_the_same_statements(
     metadata.create_all(engine)
     engine.dispose()
 
-    assert definitions(path) == definitions(tmp_path / "made.db")
+    made = definitions(tmp_path / "made.db")
+    assert made == definitions(path)
+    assert made == definitions(migrated(tmp_path / "migrated.db"))
+
+
+def test_a_new_database_is_known_for_what_a_migrated_one_is(
+    path: Path, database: Database, tmp_path: Path
+) -> None:
+    known = []
+    for each in (path, migrated(tmp_path / "migrated.db")):
+        with Database(each) as opened, opened.reading() as connection:
+            id = connection.execute("PRAGMA application_id").fetchone()[0]
+            known.append((id, schema.revision(connection, each)))
+
+    assert known == [(schema.APPLICATION_ID, schema.REVISIONS[-1])] * 2
 
 
 def test_revisions_are_those_of_the_migrations() -> None:
@@ -117,14 +140,21 @@ def test_what_an_interrupted_migration_did_is_gone(path: Path, database: Databas
         assert definitions(other) == definitions(path)
 
 
-def test_current_schema_is_opened_without_loading_alembic(path: Path, database: Database) -> None:
-    code = OPEN + "open_database(pathlib.Path(sys.argv[1])); print('alembic' in sys.modules)"
-
-    done = subprocess.run(
-        [sys.executable, "-c", code, path], capture_output=True, text=True, check=True
+@pytest.mark.parametrize("name", ["kubexm.db", "new.db"])
+def test_what_needs_no_migration_loads_none(path: Path, database: Database, name: str) -> None:
+    code = OPEN + (
+        "open_database(pathlib.Path(sys.argv[1]));"
+        "print(sys.modules.keys() & {'alembic', 'sqlalchemy'})"
     )
 
-    assert done.stdout.strip() == "False"
+    done = subprocess.run(
+        [sys.executable, "-c", code, path.with_name(name)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert done.stdout.strip() == "set()"
 
 
 def test_processes_that_make_the_database_at_once_do_not_disturb_each_other(path: Path) -> None:
@@ -211,17 +241,17 @@ def test_directory_that_can_not_be_made_is_refused(tmp_path: Path) -> None:
 def test_failed_transaction_leaves_nothing(database: Database) -> None:
     with pytest.raises(StoreUnusable, match="syntax"), database.writing() as connection:
         for statement in ("INSERT INTO duration VALUES ('demo', 'a', 1.0, 1)", "NONSENSE"):
-            connection.exec_driver_sql(statement)
+            connection.execute(statement)
 
     with database.reading() as connection:
-        assert connection.exec_driver_sql("SELECT * FROM duration").all() == []
+        assert connection.execute("SELECT * FROM duration").fetchall() == []
 
 
 def test_reader_neither_waits_for_a_writer_nor_sees_half_of_it(database: Database) -> None:
     with database.writing() as writer:
-        writer.exec_driver_sql("INSERT INTO duration VALUES ('demo', 'a', 1.0, 1)")
+        writer.execute("INSERT INTO duration VALUES ('demo', 'a', 1.0, 1)")
         with database.reading() as reader:
-            assert reader.exec_driver_sql("SELECT * FROM duration").all() == []
+            assert reader.execute("SELECT * FROM duration").fetchall() == []
 
 
 def test_lock_of_another_process_is_explained(path: Path, database: Database) -> None:
@@ -240,7 +270,7 @@ def test_records_and_lines_of_the_first_schema_are_taken_along(path: Path) -> No
     path.parent.mkdir()
     with Database(path) as old:
         with old.writing() as connection:
-            command.upgrade(migration.configuration(connection), "0001")
+            migration.upgrade(connection, "0001")
         edit(
             path,
             "INSERT INTO run VALUES (7, 'r', 'd', 'Success', 'forward', 0, 0, '', NULL, 1, 1, 1)",
@@ -249,8 +279,8 @@ def test_records_and_lines_of_the_first_schema_are_taken_along(path: Path) -> No
         )
 
     with open_database(path) as database, database.reading() as connection:
-        records = connection.exec_driver_sql("SELECT * FROM record ORDER BY place").all()
-        lines = connection.exec_driver_sql("SELECT * FROM log_line").all()
+        records = connection.execute("SELECT * FROM record ORDER BY place").fetchall()
+        lines = connection.execute("SELECT * FROM log_line").fetchall()
 
     first = 7 * RUN
     assert [tuple(row) for row in records] == [(first + 1, 3, b"\x01"), (first + 2, 4, b"\x02")]

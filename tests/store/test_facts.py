@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from alembic import command
 from tests.store.scenario import begun
 
 from kubexm.db import migration
@@ -49,7 +48,7 @@ def test_facts_of_who_lost_the_lease_are_not_kept(path: Path) -> None:
 def test_a_store_from_before_facts_were_kept_knows_none(path: Path) -> None:
     path.parent.mkdir()
     with Database(path) as old, old.writing() as connection:
-        command.upgrade(migration.configuration(connection), "0002")
+        migration.upgrade(connection, "0002")
 
     assert facts.read(path, "site") == {}
     with Store.open(path) as store, begun(store, "site")[1] as lease:

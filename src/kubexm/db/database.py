@@ -11,8 +11,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event
-
 from kubexm.db.failures import explained, is_busy
 from kubexm.db.filesystems import network_filesystem
 from kubexm.errors import StoreUnusable
@@ -26,19 +24,31 @@ class Database:
 
     def __init__(self, path: Path, *, busy: float = BUSY) -> None:
         self.path = path
-        self._engine = _engine(path, busy)
+        self._busy = busy
+        self._idle: list[sqlite3.Connection] = []
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def reading(self) -> Iterator[sqlite3.Connection]:
         """A consistent view; neither waits for writers nor holds them up."""
-        with explained(self.path), self._engine.connect() as connection:
-            yield connection.execution_options(begin="DEFERRED")
+        with explained(self.path), self._lent() as connection:
+            connection.execute("BEGIN DEFERRED")
+            try:
+                yield connection
+            finally:
+                connection.rollback()
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction: all of it, or nothing if anything is raised."""
-        with explained(self.path), self._engine.begin() as connection:
-            yield connection
+        with explained(self.path), self._lent() as connection:
+            # A transaction that takes the write lock late is refused at once when another was
+            # faster, whatever the patience; so writers take it first.
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.commit()
+            finally:
+                connection.rollback()  # which is nothing after a commit
 
     def twin(self, *, busy: float) -> Database:
         """The same file through connections of its own, with another patience."""
@@ -51,7 +61,21 @@ class Database:
 
     def close(self) -> None:
         """Close all connections that `reading` and `writing` have opened."""
-        self._engine.dispose()
+        while self._idle:
+            self._idle.pop().close()
+
+    @contextmanager
+    def _lent(self) -> Iterator[sqlite3.Connection]:
+        """A connection that nobody else uses meanwhile."""
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = _connect(self.path, self._busy)
+            connection.row_factory = sqlite3.Row
+        try:
+            yield connection
+        finally:
+            self._idle.append(connection)
 
     def __enter__(self) -> Self:
         return self
@@ -87,20 +111,6 @@ def _refuse_network(directory: Path) -> None:
             where=str(directory),
             hint="set KUBEXM_HOME to a directory on a local disk",
         )
-
-
-def _engine(path: Path, busy: float) -> Engine:
-    url = URL.create("sqlite", database=str(path))
-    engine = create_engine(url, creator=lambda: _connect(path, busy))
-    event.listen(engine, "begin", _begin)
-    return engine
-
-
-def _begin(connection: Connection) -> None:
-    # A transaction that takes the write lock late is refused at once when another was faster,
-    # whatever the patience; so writers take it first.
-    mode = connection.get_execution_options().get("begin", "IMMEDIATE")
-    connection.exec_driver_sql(f"BEGIN {mode}")
 
 
 def _connect(path: Path, busy: float) -> sqlite3.Connection:

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy.exc import DBAPIError
-
 from kubexm.errors import StoreUnusable
 
 # Less than this is a full disk to SQLite: it can't even grow its shared memory.
@@ -54,10 +52,6 @@ def explained(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise explain(error, path) from error
-    except DBAPIError as error:
-        if not isinstance(error.orig, sqlite3.Error):
-            raise
-        raise explain(error.orig, path) from error
 
 
 def explain(error: sqlite3.Error, path: Path) -> StoreUnusable:

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
-
-from sqlalchemy import URL, Connection, create_engine
-from sqlalchemy.pool import NullPool
 
 from kubexm.db import schema
 from kubexm.db.failures import explained
@@ -22,11 +19,10 @@ PATIENCE = 5.0
 
 
 @contextmanager
-def glance(path: Path) -> Iterator[Connection | None]:
+def glance(path: Path) -> Iterator[sqlite3.Connection | None]:
     """What is in the database of this file, to be read; None if there is nothing in it."""
-    url = URL.create("sqlite", database=str(path))
-    engine = create_engine(url, creator=lambda: _connect(path), poolclass=NullPool)
-    with explained(path), engine.connect() as connection:
+    with explained(path), closing(_connect(path)) as connection:
+        connection.row_factory = sqlite3.Row
         yield connection if schema.revision(connection, path) is not None else None
 
 

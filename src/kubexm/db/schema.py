@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import Connection
-
+from kubexm.db import current
 from kubexm.db.database import BUSY, Database, prepare_file
 from kubexm.errors import NewerSchema, StoreUnusable
 
@@ -37,28 +38,43 @@ def _ensure_current(database: Database) -> None:
     with database.reading() as connection:
         if revision(connection, database.path) == REVISIONS[-1]:
             return
-    # Alembic takes longer to load than most commands take to run: only who needs it waits.
-    from kubexm.db import migration  # noqa: PLC0415
-
     with _alone(database.path.parent), database.writing() as connection:
-        if revision(connection, database.path) != REVISIONS[-1]:
+        found = revision(connection, database.path)
+        if found is None:
+            _create(connection)
+        elif found != REVISIONS[-1]:
+            # Alembic takes longer to load than most commands take to run: only who needs it waits.
+            from kubexm.db import migration  # noqa: PLC0415
+
             migration.upgrade(connection)
 
 
-def revision(connection: Connection, path: Path) -> str | None:
+def _create(connection: sqlite3.Connection) -> None:
+    for statement in current.STATEMENTS:
+        connection.execute(statement)
+    connection.execute("INSERT INTO alembic_version VALUES (?)", (REVISIONS[-1],))
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+
+
+def revision(connection: sqlite3.Connection, path: Path) -> str | None:
     """The schema of a database, one that we know; None if there is nothing in it."""
-    if not connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one():
+    if not _one(connection, "SELECT count(*) FROM sqlite_master"):
         return None
-    if connection.exec_driver_sql("PRAGMA application_id").scalar_one() != APPLICATION_ID:
+    if _one(connection, "PRAGMA application_id") != APPLICATION_ID:
         raise StoreUnusable(
             "this is the database of another program",
             where=str(path),
             hint="set KUBEXM_HOME to another directory",
         )
-    found: str = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar_one()
+    found: str = _one(connection, "SELECT version_num FROM alembic_version")
     if found not in REVISIONS:
         raise _newer(found, path)
     return found
+
+
+def _one(connection: sqlite3.Connection, query: str) -> Any:
+    """What a query that has one answer says."""
+    return connection.execute(query).fetchone()[0]
 
 
 def _newer(found: str, path: Path) -> NewerSchema:

@@ -67,9 +67,6 @@ lock = Table(
     Column("cancel", Boolean, nullable=False),
 )
 
-RUN = 1 << 32
-"""How many places there are for the records of a run, and for its log lines."""
-
 # `place` is the number of the run times RUN, and the number inside the run. A table by one number
 # only ever grows at its end: a commit writes one page, where a pair of numbers costs two.
 Place = BigInteger().with_variant(Integer, "sqlite")

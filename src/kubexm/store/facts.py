@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from kubexm.db.glance import glance
-from kubexm.db.tables import host_facts
 
 
 class KnownFacts(msgspec.Struct, frozen=True):
@@ -21,17 +20,14 @@ class KnownFacts(msgspec.Struct, frozen=True):
 
 
 def keep(
-    connection: Connection, name: str, facts: Mapping[str, Mapping[str, Any]], now: float
+    connection: sqlite3.Connection, name: str, facts: Mapping[str, Mapping[str, Any]], now: float
 ) -> None:
     """Put what these hosts told now in place of what they told before."""
-    rows = [
-        {"name": name, "host": host, "at": now, "facts": msgspec.json.encode(told)}
-        for host, told in facts.items()
-    ]
-    if rows:
-        same = (host_facts.c.name == bindparam("name"), host_facts.c.host == bindparam("host"))
-        connection.execute(delete(host_facts).where(*same), rows)
-        connection.execute(insert(host_facts), rows)
+    connection.executemany(
+        "INSERT INTO host_facts (name, host, at, facts) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (name, host) DO UPDATE SET at = excluded.at, facts = excluded.facts",
+        [(name, host, now, msgspec.json.encode(told)) for host, told in facts.items()],
+    )
 
 
 def read(path: Path, name: str) -> dict[str, KnownFacts]:
@@ -39,11 +35,16 @@ def read(path: Path, name: str) -> dict[str, KnownFacts]:
 
     No file is made or changed by reading; a store from before facts were kept has none.
     """
-    chosen = select(host_facts).where(host_facts.c.name == name)
     with glance(path) as connection:
-        if connection is None or not connection.dialect.has_table(connection, host_facts.name):
+        if connection is None or not _are_kept(connection):
             return {}
+        chosen = "SELECT host, at, facts FROM host_facts WHERE name = ?"
         return {
-            row.host: KnownFacts(row.at, msgspec.json.decode(row.facts))
-            for row in connection.execute(chosen)
+            host: KnownFacts(at, msgspec.json.decode(facts))
+            for host, at, facts in connection.execute(chosen, (name,))
         }
+
+
+def _are_kept(connection: sqlite3.Connection) -> bool:
+    tables = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'host_facts'"
+    return connection.execute(tables).fetchone() is not None

@@ -2,65 +2,71 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Select, Table, bindparam, delete, func, insert, select
 
-from kubexm.db.tables import RUN, duration, ledger, log_line, record
+from kubexm.db.current import RUN
 from kubexm.plan.history import Span
 from kubexm.plan.records import AnyRecord, LedgerEntry, UnitDone, UnitIntended
 from kubexm.store.codec import StoredLine, decode, decode_line, encode
 
 _SAMPLES = 10
 """So many runs weigh on a learned duration; older ones fade."""
+_RECORDS = "FROM record WHERE place BETWEEN ? AND ?"
+_ALL_RECORDS = "SELECT place, body " + _RECORDS + " ORDER BY place"
+_NEWEST = "SELECT max(place) " + _RECORDS
+_ENDS = "SELECT min(place), max(place) " + _RECORDS + " GROUP BY token"
+_TOKENS = "SELECT token " + _RECORDS
+_FIRST_TOKEN = _TOKENS + " ORDER BY place LIMIT 1"
+_LAST_TOKEN = _TOKENS + " ORDER BY place DESC LIMIT 1"
+_LINES = "SELECT place, body FROM log_line WHERE place BETWEEN ? AND ? ORDER BY place"
 
 
 def records(
-    connection: Connection, number: int, id: str, after: int = 0
+    connection: sqlite3.Connection, number: int, id: str, after: int = 0
 ) -> Iterator[tuple[int, AnyRecord]]:
     """The records of a run after this number, in order, with their numbers; secrets sealed."""
-    for row in connection.execute(_of_run(record, number, after)):
-        yield row.place - number * RUN, decode(id, row.body)
+    for place, body in connection.execute(_ALL_RECORDS, _places(number, after)):
+        yield place - number * RUN, decode(id, body)
 
 
-def append(connection: Connection, number: int, token: int, item: AnyRecord) -> None:
+def append(connection: sqlite3.Connection, number: int, token: int, item: AnyRecord) -> None:
     """Add a record together with whatever else the transaction holds."""
-    places = _of_run(record, number).with_only_columns(func.max(record.c.place)).order_by(None)
-    last = connection.execute(places).scalar_one() or number * RUN
-    connection.execute(insert(record).values(place=last + 1, token=token, body=encode(item)))
-
-
-def _of_run(table: Table, number: int, after: int = 0) -> Select[Any]:
-    """The rows of a run after this number, in order."""
-    place = table.c.place
-    mine = place.between(number * RUN + after + 1, (number + 1) * RUN - 1)
-    return select(place, table.c.body).where(mine).order_by(place)
-
-
-def lives(connection: Connection, number: int, id: str) -> list[Span]:
-    """From the first to the last record of each that worked on the run, in order."""
-    place = record.c.place
-    ends = _of_run(record, number).with_only_columns(func.min(place), func.max(place))
-    return sorted(
-        Span(*(_moment(connection, id, place) for place in row))
-        for row in connection.execute(ends.order_by(None).group_by(record.c.token)).all()
+    newest = connection.execute(_NEWEST, _places(number)).fetchone()
+    connection.execute(
+        "INSERT INTO record (place, token, body) VALUES (?, ?, ?)",
+        ((newest[0] or number * RUN) + 1, token, encode(item)),
     )
 
 
-def has_one_life(connection: Connection, number: int) -> bool:
+def _places(number: int, after: int = 0) -> tuple[int, int]:
+    """The first and the last place that a run has after this number."""
+    return number * RUN + after + 1, (number + 1) * RUN - 1
+
+
+def lives(connection: sqlite3.Connection, number: int, id: str) -> list[Span]:
+    """From the first to the last record of each that worked on the run, in order."""
+    return sorted(
+        Span(*(_moment(connection, id, place) for place in row))
+        for row in connection.execute(_ENDS, _places(number)).fetchall()
+    )
+
+
+def has_one_life(connection: sqlite3.Connection, number: int) -> bool:
     """Whether nobody went on with the run, as far as its first and last record tell."""
-    tokens = _of_run(record, number).with_only_columns(record.c.token).limit(1)
-    first = connection.execute(tokens).scalar()
-    last = connection.execute(tokens.order_by(None).order_by(record.c.place.desc())).scalar()
-    return first == last
+    first, last = (
+        connection.execute(query, _places(number)).fetchone()
+        for query in (_FIRST_TOKEN, _LAST_TOKEN)
+    )
+    return bool(first == last)
 
 
-def _moment(connection: Connection, id: str, place: int) -> float:
-    chosen = select(record.c.body).where(record.c.place == place)
-    return decode(id, connection.execute(chosen).scalar_one()).at
+def _moment(connection: sqlite3.Connection, id: str, place: int) -> float:
+    chosen = "SELECT body FROM record WHERE place = ?"
+    return decode(id, connection.execute(chosen, (place,)).fetchone()[0]).at
 
 
 def may_have_changed(found: Iterable[tuple[int, AnyRecord]]) -> bool:
@@ -72,7 +78,7 @@ def may_have_changed(found: Iterable[tuple[int, AnyRecord]]) -> bool:
 
 
 def lines(
-    connection: Connection,
+    connection: sqlite3.Connection,
     number: int,
     *,
     after: int,
@@ -81,52 +87,50 @@ def lines(
     host: str | None,
 ) -> list[StoredLine]:
     """Log lines of a run after this number, in order, of one node or host or of all."""
-    rows = connection.execute(_of_run(log_line, number, after))
-    found = (decode_line(row.place - number * RUN, row.body) for row in rows)
+    rows = connection.execute(_LINES, _places(number, after))
+    found = (decode_line(place - number * RUN, body) for place, body in rows)
     wanted = (line for line in found if node in (None, line.node) and host in (None, line.host))
     return list(islice(wanted, limit))
 
 
-def prior_states(connection: Connection, name: str) -> list[LedgerEntry]:
+def prior_states(connection: sqlite3.Connection, name: str) -> list[LedgerEntry]:
     """The ledger of a name: what each resource was like before our first change."""
-    chosen = select(ledger).where(ledger.c.name == name)
+    chosen = "SELECT at, host, resource, prior FROM ledger WHERE name = ?"
     return [
-        LedgerEntry(
-            at=row.at, host=row.host, resource=row.resource, prior=msgspec.json.decode(row.prior)
-        )
-        for row in connection.execute(chosen)
+        LedgerEntry(at=at, host=host, resource=resource, prior=msgspec.json.decode(prior))
+        for at, host, resource, prior in connection.execute(chosen, (name,))
     ]
 
 
-def known_resources(connection: Connection, name: str) -> dict[str, frozenset[str]]:
+def known_resources(connection: sqlite3.Connection, name: str) -> dict[str, frozenset[str]]:
     """The resources in the ledger of a name, by host."""
-    chosen = select(ledger.c.host, ledger.c.resource).where(ledger.c.name == name)
+    chosen = "SELECT host, resource FROM ledger WHERE name = ?"
     found: dict[str, set[str]] = {}
-    for row in connection.execute(chosen):
-        found.setdefault(row.host, set()).add(row.resource)
+    for host, resource in connection.execute(chosen, (name,)):
+        found.setdefault(host, set()).add(resource)
     return {host: frozenset(resources) for host, resources in found.items()}
 
 
-def durations(connection: Connection, name: str) -> dict[str, float]:
+def durations(connection: sqlite3.Connection, name: str) -> dict[str, float]:
     """How long the nodes of a name usually take, in seconds."""
-    chosen = select(duration.c.node, duration.c.mean).where(duration.c.name == name)
-    return {row.node: row.mean for row in connection.execute(chosen)}
+    chosen = "SELECT node, mean FROM duration WHERE name = ?"
+    return dict(connection.execute(chosen, (name,)))
 
 
-def learn(connection: Connection, name: str, seconds: Mapping[str, float]) -> None:
+def learn(connection: sqlite3.Connection, name: str, seconds: Mapping[str, float]) -> None:
     """Take into account how long these nodes took this time."""
-    chosen = select(duration).where(duration.c.name == name)
-    known = {row.node: (row.mean, row.samples) for row in connection.execute(chosen)}
-    rows = [
-        {"name": name, "node": node, **_learned(took, *known.get(node, (0.0, 0)))}
-        for node, took in seconds.items()
-    ]
-    if rows:
-        same = (duration.c.name == bindparam("name"), duration.c.node == bindparam("node"))
-        connection.execute(delete(duration).where(*same), rows)
-        connection.execute(insert(duration), rows)
+    chosen = "SELECT node, mean, samples FROM duration WHERE name = ?"
+    known = {node: (mean, samples) for node, mean, samples in connection.execute(chosen, (name,))}
+    connection.executemany(
+        "INSERT INTO duration (name, node, mean, samples) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (name, node) DO UPDATE SET mean = excluded.mean, samples = excluded.samples",
+        [
+            (name, node, *_learned(took, *known.get(node, (0.0, 0))))
+            for node, took in seconds.items()
+        ],
+    )
 
 
-def _learned(took: float, mean: float, samples: int) -> dict[str, float]:
+def _learned(took: float, mean: float, samples: int) -> tuple[float, int]:
     weight = min(samples + 1, _SAMPLES)
-    return {"mean": mean + (took - mean) / weight, "samples": weight}
+    return mean + (took - mean) / weight, weight

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-from sqlalchemy import ColumnElement, Connection, Update, select, update
-
 from kubexm.db.database import Database
-from kubexm.db.tables import lock
 from kubexm.errors import LeaseLost, StoreError
 
 LEASE = 15.0
@@ -32,6 +30,11 @@ _PATIENCE = 1 / 15
 # event loop, which lets go and takes again every now and then, resets that each time: with the
 # default of 5 ms, the renewal and the journal's writer were seen to starve for seconds.
 _SWITCH = 0.0001
+_LOOK = "SELECT cancel FROM lock WHERE name = :name AND token = :token AND run = :run"
+_RELEASE = "UPDATE lock SET run = NULL WHERE name = :name AND token = :token AND run = :run"
+_RENEW_UNTIL = (
+    "UPDATE lock SET lease_until = :until WHERE name = :name AND token = :token AND run = :run"
+)
 
 
 def elapsed() -> float:
@@ -80,12 +83,11 @@ class Lease:
             self._thread.join()
         # Where that can't be written, the lock is free as soon as this process has ended.
         with suppress(StoreError), self._database.writing() as connection:
-            connection.execute(self._mine().values(run=None))
+            connection.execute(_RELEASE, self._own)
 
-    def check(self, connection: Connection) -> None:
+    def check(self, connection: sqlite3.Connection) -> None:
         """Raise `LeaseLost` unless we still hold it; to be called in a write transaction."""
-        held = select(lock.c.token).where(*self._conditions())
-        if connection.execute(held).one_or_none() is None:
+        if connection.execute(_LOOK, self._own).fetchone() is None:
             raise taken_over(self.run)
 
     def __enter__(self) -> Self:
@@ -123,28 +125,26 @@ class Lease:
         if self._remaining() <= self._seconds * (1 - _RENEW):
             self._renew(database)
         with database.reading() as connection:
-            asked = select(lock.c.cancel).where(*self._conditions())
-            row = connection.execute(asked).one_or_none()
+            row = connection.execute(_LOOK, self._own).fetchone()
         if row is None:
             raise taken_over(self.run)
-        return bool(row.cancel)
+        return bool(row["cancel"])
 
     def _renew(self, database: Database) -> None:
         # A holder that was frozen for longer than its lease goes on if nobody took over.
         now, until = elapsed(), self._clock() + self._seconds
         with database.writing() as connection:
-            if not connection.execute(self._mine().values(lease_until=until)).rowcount:
+            if not connection.execute(_RENEW_UNTIL, {"until": until, **self._own}).rowcount:
                 raise taken_over(self.run)
         self.deadline = now + self._seconds
 
     def _remaining(self) -> float:
         return self.deadline - elapsed()
 
-    def _mine(self) -> Update:
-        return update(lock).where(*self._conditions())
-
-    def _conditions(self) -> tuple[ColumnElement[bool], ...]:
-        return (lock.c.name == self.name, lock.c.token == self.token, lock.c.run == self.number)
+    @property
+    def _own(self) -> Mapping[str, str | int]:
+        """What tells our row from that of an earlier or later holder."""
+        return {"name": self.name, "token": self.token, "run": self.number}
 
 
 def taken_over(run: str) -> LeaseLost:

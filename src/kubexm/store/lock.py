@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, insert, select, update
 
 from kubexm.db.database import Database
-from kubexm.db.tables import lock, run
 from kubexm.errors import LockHeld
 from kubexm.store.lease import Lease
 from kubexm.store.process import Process
+
+_TAKE = """
+    INSERT INTO lock (
+        name, token, run, machine, boot, pid, pid_started, user, host, since, lease_until, cancel
+    ) VALUES (
+        :name, :token, :run, :machine, :boot, :pid, :pid_started, :user, :host, :since,
+        :lease_until, FALSE
+    ) ON CONFLICT (name) DO UPDATE SET
+        token = excluded.token, run = excluded.run, machine = excluded.machine,
+        boot = excluded.boot, pid = excluded.pid, pid_started = excluded.pid_started,
+        user = excluded.user, host = excluded.host, since = excluded.since,
+        lease_until = excluded.lease_until, cancel = excluded.cancel
+"""
 
 
 class Holder(msgspec.Struct, frozen=True, rename="camel"):
@@ -40,7 +51,7 @@ def acquire(
     )
 
 
-def refuse_if_held(connection: Connection, name: str, now: float) -> None:
+def refuse_if_held(connection: sqlite3.Connection, name: str, now: float) -> None:
     """Raise `LockHeld` if a live process works on this name."""
     row = _row(connection, name)
     if row is not None and (holder := live_holder(row, now)) is not None:
@@ -48,14 +59,14 @@ def refuse_if_held(connection: Connection, name: str, now: float) -> None:
 
 
 def take(
-    connection: Connection, name: str, id: str, *, seconds: float, now: float
+    connection: sqlite3.Connection, name: str, id: str, *, seconds: float, now: float
 ) -> tuple[int, int]:
     """Give a free name to a run; the run's number and its token."""
     row = _row(connection, name)
-    number: int = connection.execute(select(run.c.number).where(run.c.id == id)).scalar_one()
+    number: int = connection.execute("SELECT number FROM run WHERE id = ?", (id,)).fetchone()[0]
     # Hosts compare tokens of all stores there ever were, so a new store must not begin at 1.
-    token = max(int(now * 1000), 0 if row is None else row.token + 1)
-    _put(connection, name, row is None, token=token, run=number, now=now, seconds=seconds)
+    token = max(int(now * 1000), 0 if row is None else row["token"] + 1)
+    _put(connection, name, token=token, run=number, now=now, seconds=seconds)
     return number, token
 
 
@@ -66,30 +77,32 @@ def request_cancel(database: Database, name: str, id: str, now: float) -> Holder
         holder = None if row is None else live_holder(row, now)
         if holder is None or holder.run != id:
             return None
-        connection.execute(update(lock).where(lock.c.name == name).values(cancel=True))
+        connection.execute("UPDATE lock SET cancel = TRUE WHERE name = ?", (name,))
     return holder
 
 
-def live_holder(row: Row[Any], now: float) -> Holder | None:
+def live_holder(row: sqlite3.Row, now: float) -> Holder | None:
     """Who holds this lock; None if it is free, or its holder is dead or has not renewed it."""
-    if row.run is None or now >= row.lease_until:
+    if row["run"] is None or now >= row["lease_until"]:
         return None
-    process = Process(row.machine, row.boot, row.pid, row.pid_started, row.user, row.host)
+    process = Process(*(row[field] for field in Process.__struct_fields__))
     if process.is_dead:
         return None
-    return Holder(row.run_id, process, datetime.fromtimestamp(row.since, UTC))
+    return Holder(row["run_id"], process, datetime.fromtimestamp(row["since"], UTC))
 
 
-def _row(connection: Connection, name: str) -> Row[Any] | None:
-    joined = lock.outerjoin(run, lock.c.run == run.c.number)
-    chosen = select(lock, run.c.id.label("run_id")).select_from(joined)
-    return connection.execute(chosen.where(lock.c.name == name)).one_or_none()
+def _row(connection: sqlite3.Connection, name: str) -> sqlite3.Row | None:
+    chosen = (
+        "SELECT lock.*, run.id AS run_id FROM lock LEFT JOIN run ON lock.run = run.number"
+        " WHERE lock.name = ?"
+    )
+    row: sqlite3.Row | None = connection.execute(chosen, (name,)).fetchone()
+    return row
 
 
 def _put(
-    connection: Connection,
+    connection: sqlite3.Connection,
     name: str,
-    new: bool,
     *,
     token: int,
     run: int,
@@ -97,17 +110,14 @@ def _put(
     seconds: float,
 ) -> None:
     values = {
+        "name": name,
         **msgspec.structs.asdict(Process.current()),
         "token": token,
         "run": run,
         "since": now,
         "lease_until": now + seconds,
-        "cancel": False,
     }
-    if new:
-        connection.execute(insert(lock).values(name=name, **values))
-    else:
-        connection.execute(update(lock).where(lock.c.name == name).values(**values))
+    connection.execute(_TAKE, values)
 
 
 def _held(name: str, holder: Holder) -> LockHeld:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import secrets
+import sqlite3
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
-from sqlalchemy import Connection, Row, Select, func, insert, select, update
 
 from kubexm.common.nearest import did_you_mean
-from kubexm.db.tables import document, lock, run
 from kubexm.errors import UnknownTask
 from kubexm.plan import ExecutionGraph, codec
 from kubexm.plan.result import Status
@@ -30,6 +29,17 @@ class Documents(msgspec.Struct, frozen=True):
 
 
 Encoded = dict[str, bytes]
+
+_SUMMARIES = """
+    SELECT
+        run.*, run.id AS run_id, lock.run, lock.machine, lock.boot, lock.pid, lock.pid_started,
+        lock.user, lock.host, lock.since, lock.lease_until
+    FROM run LEFT JOIN lock ON lock.run = run.number
+"""
+_WITH_ID = _SUMMARIES + "WHERE run.id = ?"
+_NEWEST_FIRST = " ORDER BY run.number DESC LIMIT :limit"
+_NEWEST = _SUMMARIES + _NEWEST_FIRST
+_NEWEST_OF_NAME = _SUMMARIES + "WHERE run.name = :name" + _NEWEST_FIRST
 
 
 def encoded(documents: Documents) -> Encoded:
@@ -61,7 +71,7 @@ class Run(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def create(
-    connection: Connection,
+    connection: sqlite3.Connection,
     encoded: Encoded,
     *,
     name: str,
@@ -72,110 +82,127 @@ def create(
     """Add a run that has not begun; its id."""
     id = _new_id(connection, now)
     connection.execute(
-        insert(run).values(
-            id=id,
-            name=name,
-            status="Pending",
-            direction="forward",
-            selected=selected,
-            degraded=False,
-            message="",
-            world=world,
-            created=now,
-        )
+        "INSERT INTO run (id, name, status, direction, selected, degraded, message, world, created)"
+        " VALUES (?, ?, 'Pending', 'forward', ?, FALSE, '', ?, ?)",
+        (id, name, selected, world, now),
     )
-    connection.execute(insert(document).values(run=number(connection, id), **encoded))
+    connection.execute(
+        "INSERT INTO document (run, graph, spec, options) VALUES (:run, :graph, :spec, :options)",
+        {"run": number(connection, id), **encoded},
+    )
     return id
 
 
-def _new_id(connection: Connection, now: float) -> str:
+def _new_id(connection: sqlite3.Connection, now: float) -> str:
     """Sortable, short enough to type, and not there yet."""
     moment = f"{datetime.fromtimestamp(now, UTC):%Y%m%d-%H%M%S}"
     while True:
         id = f"{moment}-{secrets.token_hex(2)}"
-        if connection.execute(select(run.c.number).where(run.c.id == id)).first() is None:
+        if _number(connection, id) is None:
             return id
 
 
-def get(connection: Connection, id: str, now: float) -> Run:
+def get(connection: sqlite3.Connection, id: str, now: float) -> Run:
     """The run with this id, or `UnknownTask`."""
-    row = connection.execute(_summaries().where(run.c.id == id)).one_or_none()
+    row = connection.execute(_WITH_ID, (id,)).fetchone()
     if row is None:
         raise _unknown(connection, id)
     return _summary(row, now)
 
 
-def number(connection: Connection, id: str) -> int:
+def number(connection: sqlite3.Connection, id: str) -> int:
     """What other tables know the run by, or `UnknownTask`."""
-    row = connection.execute(select(run.c.number).where(run.c.id == id)).one_or_none()
-    if row is None:
+    found = _number(connection, id)
+    if found is None:
         raise _unknown(connection, id)
-    found: int = row.number
     return found
 
 
-def newest(connection: Connection, name: str | None, limit: int, now: float) -> list[Run]:
+def _number(connection: sqlite3.Connection, id: str) -> int | None:
+    row = connection.execute("SELECT number FROM run WHERE id = ?", (id,)).fetchone()
+    return None if row is None else row["number"]
+
+
+def newest(connection: sqlite3.Connection, name: str | None, limit: int, now: float) -> list[Run]:
     """The latest runs, newest first, of one name or of all."""
-    chosen = _summaries().order_by(run.c.number.desc()).limit(limit)
-    if name is not None:
-        chosen = chosen.where(run.c.name == name)
-    return [_summary(row, now) for row in connection.execute(chosen)]
+    chosen = _NEWEST if name is None else _NEWEST_OF_NAME
+    rows = connection.execute(chosen, {"name": name, "limit": limit})
+    return [_summary(row, now) for row in rows]
 
 
-def later(connection: Connection, id: str) -> Sequence[str]:
+def later(connection: sqlite3.Connection, id: str) -> Sequence[str]:
     """The ids of the runs of the same name that were made after this one, newest first."""
-    this = number(connection, id)
-    name = select(run.c.name).where(run.c.number == this).scalar_subquery()
-    chosen = select(run.c.id).where(run.c.name == name, run.c.number > this)
-    return connection.execute(chosen.order_by(run.c.number.desc())).scalars().all()
+    rows = connection.execute(
+        "SELECT id FROM run WHERE number > :this"
+        " AND name = (SELECT name FROM run WHERE number = :this) ORDER BY number DESC",
+        {"this": number(connection, id)},
+    )
+    return [row["id"] for row in rows]
 
 
-def documents(connection: Connection, id: str) -> Documents:
+def documents(connection: sqlite3.Connection, id: str) -> Documents:
     """What the run was made from."""
-    columns = (document.c.graph, document.c.spec, document.c.options)
-    chosen = select(*columns).where(document.c.run == number(connection, id))
-    graph, spec, options = connection.execute(chosen).one()
+    chosen = "SELECT graph, spec, options FROM document WHERE run = ?"
+    graph, spec, options = connection.execute(chosen, (number(connection, id),)).fetchone()
     return Documents(codec.decode(graph), spec, options)
 
 
-def replace_documents(connection: Connection, lease: Lease, encoded: Encoded) -> None:
+def replace_documents(connection: sqlite3.Connection, lease: Lease, encoded: Encoded) -> None:
     """Give the run a corrected plan."""
     lease.check(connection)
-    chosen = update(document).where(document.c.run == lease.number)
-    connection.execute(chosen.values(**encoded))
+    connection.execute(
+        "UPDATE document SET graph = :graph, spec = :spec, options = :options WHERE run = :run",
+        {"run": lease.number, **encoded},
+    )
 
 
-def begin(connection: Connection, lease: Lease, now: float) -> None:
+def begin(connection: sqlite3.Connection, lease: Lease, now: float) -> None:
     """Mark the run as under way; it started when it was first begun."""
-    started = func.coalesce(run.c.started, now)
-    change(connection, lease, status="Running", started=started, ended=None, message="")
-
-
-def change(connection: Connection, lease: Lease, **values: Any) -> None:
-    """Set columns of the run's row, if the lease still holds."""
     lease.check(connection)
-    connection.execute(update(run).where(run.c.number == lease.number).values(**values))
+    connection.execute(
+        "UPDATE run SET status = 'Running', started = coalesce(started, ?), ended = NULL,"
+        " message = '' WHERE number = ?",
+        (now, lease.number),
+    )
 
 
-def _summaries() -> Select[Any]:
-    holder = [column for column in lock.c if column.name not in ("name", "token", "cancel")]
-    joined = run.outerjoin(lock, lock.c.run == run.c.number)
-    return select(run, run.c.id.label("run_id"), *holder).select_from(joined)
+def turn(connection: sqlite3.Connection, lease: Lease, direction: Direction) -> None:
+    """Say which way the run goes from here."""
+    lease.check(connection)
+    changed = "UPDATE run SET direction = ? WHERE number = ?"
+    connection.execute(changed, (direction, lease.number))
 
 
-def _summary(row: Row[Any], now: float) -> Run:
+def end(
+    connection: sqlite3.Connection,
+    lease: Lease,
+    now: float,
+    *,
+    status: Status,
+    message: str,
+    degraded: bool,
+) -> None:
+    """Mark the run as ended."""
+    lease.check(connection)
+    connection.execute(
+        "UPDATE run SET ended = ?, status = ?, message = ?, degraded = ? WHERE number = ?",
+        (now, status, message, degraded, lease.number),
+    )
+
+
+def _summary(row: sqlite3.Row, now: float) -> Run:
     return Run(
-        id=row.id,
-        name=row.name,
-        status=row.status,
-        direction=row.direction,
-        created=datetime.fromtimestamp(row.created, UTC),
-        started=_moment(row.started),
-        ended=_moment(row.ended),
-        message=row.message,
-        selected=row.selected,
-        degraded=row.degraded,
-        world=row.world,
+        id=row["id"],
+        name=row["name"],
+        status=row["status"],
+        direction=row["direction"],
+        created=datetime.fromtimestamp(row["created"], UTC),
+        started=_moment(row["started"]),
+        ended=_moment(row["ended"]),
+        message=row["message"],
+        selected=bool(row["selected"]),
+        degraded=bool(row["degraded"]),
+        world=row["world"],
         holder=live_holder(row, now),
     )
 
@@ -184,6 +211,7 @@ def _moment(seconds: float | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
-def _unknown(connection: Connection, id: str) -> UnknownTask:
-    known = connection.execute(select(run.c.id).order_by(run.c.number.desc()).limit(1000))
-    return UnknownTask(f"there is no task `{id}`", hint=did_you_mean(id, known.scalars()))
+def _unknown(connection: sqlite3.Connection, id: str) -> UnknownTask:
+    known = connection.execute("SELECT id FROM run ORDER BY number DESC LIMIT 1000")
+    hint = did_you_mean(id, [row["id"] for row in known])
+    return UnknownTask(f"there is no task `{id}`", hint=hint)

@@ -164,10 +164,9 @@ class Store:
         self, lease: Lease, status: Status, *, message: str = "", degraded: bool = False
     ) -> None:
         """The run has ended."""
-        outcome = {"status": status, "message": message, "degraded": degraded}
         now = self._clock()
         with self._database.writing() as connection:
-            runs.change(connection, lease, ended=now, **outcome)
+            runs.end(connection, lease, now, status=status, message=message, degraded=degraded)
             history.append(connection, lease.number, lease.token, LifeEnded(at=now))
 
     def reopen(self, lease: Lease, reopened: Reopened, documents: Documents | None = None) -> None:
@@ -175,7 +174,7 @@ class Store:
         encoded = None if documents is None else runs.encoded(documents)
         with self._database.writing() as connection:
             runs.begin(connection, lease, self._clock())
-            runs.change(connection, lease, direction="forward")
+            runs.turn(connection, lease, "forward")
             history.append(connection, lease.number, lease.token, reopened)
             if encoded is not None:
                 runs.replace_documents(connection, lease, encoded)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
-from kubexm.db.tables import RUN
+from kubexm.db.current import RUN
 from kubexm.store.codec import encode
 from kubexm.store.lease import Lease, taken_over
 
