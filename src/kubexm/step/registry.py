@@ -6,7 +6,8 @@ import dataclasses
 import functools
 import hashlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar, dataclass_transform
 
@@ -19,6 +20,33 @@ from kubexm.step.contract import Minter, Reader, Step
 
 S = TypeVar("S", bound=Step)
 _KINDS: dict[str, type[Step]] = {}
+# Hardly a pipeline has them all, and with what they need they take long to load.
+_HOMES = {
+    "archive": "archives",
+    "assert": "checks",
+    "noop": "checks",
+    "command": "commands",
+    "block": "edits",
+    "line": "edits",
+    "file": "files",
+    "template": "files",
+    "absent": "files",
+    "directory": "files",
+    "hostname": "identity",
+    "user": "identity",
+    "sysctl": "kernel",
+    "kernel-module": "kernel",
+    "no-swap": "kernel",
+    "package": "packages",
+    "secret-file": "secrets",
+    "secret-template": "secrets",
+    "service": "services",
+    "value": "values",
+    "mint": "values",
+    "wait": "waits",
+    "pause": "waits",
+}
+"""The module beside this one that has the class of a kind."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=False)
@@ -27,7 +55,7 @@ def step(kind: str) -> Callable[[type[S]], type[S]]:
 
     def register(cls: type[S]) -> type[S]:
         frozen = dataclasses.dataclass(frozen=True)(cls)
-        if kind in _KINDS:
+        if kind in _KINDS or _home(kind) not in (None, cls.__module__):
             raise TypeError(f"two step classes have the kind `{kind}`")
         if "provides" in cls.__dict__ and not issubclass(cls, (Reader, Minter)):
             # A step whose precheck may be satisfied would leave nothing on the second run.
@@ -39,15 +67,37 @@ def step(kind: str) -> Callable[[type[S]], type[S]]:
     return register
 
 
+class _Kinds(Mapping[str, type[Step]]):
+    """Classes by kind, each loaded when it is looked at."""
+
+    def __getitem__(self, kind: str) -> type[Step]:
+        if kind not in _KINDS and (home := _home(kind)) is not None:
+            import_module(home)
+        return _KINDS[kind]
+
+    def __contains__(self, kind: object) -> bool:
+        return kind in _HOMES or kind in _KINDS
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**_HOMES, **_KINDS})
+
+    def __len__(self) -> int:
+        return len({**_HOMES, **_KINDS})
+
+
+def _home(kind: str) -> str | None:
+    return f"{__package__}.{_HOMES[kind]}" if kind in _HOMES else None
+
+
 def kinds() -> Mapping[str, type[Step]]:
-    """Every registered step class by kind."""
-    return _KINDS
+    """Every step class by kind."""
+    return _Kinds()
 
 
 def find(kind: str) -> type[Step]:
     """The class of a kind."""
-    if (found := _KINDS.get(kind)) is None:
-        raise InvalidInput(f"unknown step kind `{kind}`", hint=did_you_mean(kind, _KINDS))
+    if (found := kinds().get(kind)) is None:
+        raise InvalidInput(f"unknown step kind `{kind}`", hint=did_you_mean(kind, kinds()))
     return found
 
 

@@ -1,4 +1,7 @@
-"""Strict Jinja: an undefined variable is an error, and a template can only read its data."""
+"""Strict Jinja: an undefined variable is an error, and a template can only read its data.
+
+Jinja takes a while to load, and many pipelines have no template: it is loaded for the first one.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,15 @@ from collections.abc import Mapping
 from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
-
-from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from typing import TYPE_CHECKING, Any
 
 from kubexm.common.nearest import did_you_mean
 from kubexm.errors import InvalidInput
 from kubexm.templates.syntax import Fault, fault_of
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 _ROOT = Path(__file__).parent
 _SUFFIX = ".j2"
@@ -37,6 +41,8 @@ def render_text(text: str, data: Mapping[str, Any]) -> str:
 
 def fault(text: str) -> Fault | None:
     """What keeps a template given as text from being read, whatever its data."""
+    from jinja2 import TemplateSyntaxError  # noqa: PLC0415
+
     try:
         _compiled(text)
     except TemplateSyntaxError as error:
@@ -57,6 +63,8 @@ def _source(name: str) -> str:
 
 
 def _filled(source: str, data: Mapping[str, Any], what: str) -> str:
+    from jinja2 import TemplateError  # noqa: PLC0415
+
     try:
         return _compiled(source).render(data)
     except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
@@ -84,6 +92,9 @@ def _line_of(error: BaseException) -> int | None:
 
 @cache
 def _environment() -> ImmutableSandboxedEnvironment:
+    from jinja2 import StrictUndefined  # noqa: PLC0415
+    from jinja2.sandbox import ImmutableSandboxedEnvironment  # noqa: PLC0415
+
     # Configuration files are no HTML: escaping would spoil them.
     environment = ImmutableSandboxedEnvironment(
         undefined=StrictUndefined,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from jinja2 import TemplateSyntaxError
+if TYPE_CHECKING:
+    from jinja2 import TemplateSyntaxError
 
 _CLOSERS = {"{{": "}}", "{%": "%}", "{#": "#}"}
 _BRACES = re.compile(r"\{\{|\{%|\{#|\}\}|%\}|#\}")
