@@ -9,6 +9,7 @@ from pathlib import Path
 from kubexm.common.secrets import SecretRef
 from kubexm.connector.base import Claim
 from kubexm.connector.ssh.become import Become
+from kubexm.connector.ssh.calls import Calls
 from kubexm.connector.ssh.connector import SshConnector
 from kubexm.connector.ssh.dial import Dialer
 from kubexm.connector.ssh.target import Credentials, HostKeys, Target
@@ -21,9 +22,9 @@ Reveal = Callable[[SecretRef], str]
 class Dialing:
     """Makes connectors that share keys, known hosts and bastions."""
 
-    def __init__(self, reveal: Reveal) -> None:
+    def __init__(self, reveal: Reveal, calls: Calls) -> None:
         self._reveal = reveal
-        self._dialer = Dialer()
+        self._dialer = Dialer(calls)
 
     def connector(
         self, host: InventoryHost, settings: SshSettings, claim: Claim | None, state_dir: str
@@ -35,7 +36,7 @@ class Dialing:
         )
 
     def close(self) -> None:
-        """Let go of the bastions."""
+        """Let go of what the connectors share."""
         self._dialer.close()
 
     def _target(self, address: str, settings: SshSettings) -> Target:

@@ -28,7 +28,6 @@ from kubexm.plan.result import GraphExecutionResult
 from kubexm.runtime.build import Confirm, Runtime, RuntimeConfig, nobody_to_ask
 from kubexm.runtime.ledger import Book
 from kubexm.runtime.secrets import SecretVault
-from kubexm.sim.world import World
 from kubexm.spec.inventory import InventoryHost
 from kubexm.spec.loader import Loader
 from kubexm.store import Lease, Store
@@ -186,11 +185,14 @@ async def _runtime(job: Job, front: Front, home: Home) -> AsyncIterator[Runtime]
     with ExitStack() as stack:
         world = None
         if job.world is not None:
+            from kubexm.sim.world import World
+
             world = stack.enter_context(closing(World.open(job.world)))
             if job.claim is not None:
                 world.claim(job.claim)
         needed = visits.named(job.graph, job.hosts, job.state.former)
         reach = stack.enter_context(closing(Reach(home, job.claim, front.vault.reveal, world)))
+        reach.call(_reached(job))
         config = RuntimeConfig(
             hosts=[reach.host(host) for host in needed],
             idle=visits.idle(job.graph, job.hosts, job.state),

@@ -20,7 +20,6 @@ from kubexm.common.roles import CONTROL_NODE
 from kubexm.errors import KubexmError
 from kubexm.plan.select import named_hosts
 from kubexm.runtime.build import OPEN_SECONDS, Runtime, RuntimeConfig
-from kubexm.sim.world import World
 from kubexm.spec.inventory import InventoryHost
 
 Kind = Literal["unreachable", "sudo", "clock", "disk"]
@@ -90,8 +89,11 @@ async def _looked_at(
     with ExitStack() as stack:
         opened = None
         if world is not None:
+            from kubexm.sim.world import World
+
             opened = stack.enter_context(closing(World.open(world)))
         reach = stack.enter_context(closing(Reach(home, None, front.vault.reveal, opened)))
+        reach.call(hosts)
         ways = [reach.host(host) for host in hosts]
         # First as who logs in: a sudo that does not work makes no host unreachable.
         plain = [replace(way, sudo=False) for way in ways]

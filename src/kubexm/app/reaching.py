@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from kubexm.common.paths import Home
@@ -11,13 +11,15 @@ from kubexm.common.secrets import SecretRef
 from kubexm.connector.base import Claim, Connector
 from kubexm.connector.hostlock import HostLock
 from kubexm.connector.local import LocalConnector
+from kubexm.connector.ssh.calls import Calls
+from kubexm.connector.ssh.target import SSH_PORT
 from kubexm.runtime.build import HostConfig
-from kubexm.sim import World
 from kubexm.spec.connection import SshSettings
 from kubexm.spec.inventory import InventoryHost
 
 if TYPE_CHECKING:
     from kubexm.app.dialing import Dialing
+    from kubexm.sim.world import World
 
 Reveal = Callable[[SecretRef], str]
 STATE = "/var/lib/kubexm"
@@ -35,12 +37,23 @@ class Reach:
         self._claim = claim
         self._reveal = reveal
         self._world = world
+        self._calls = Calls()
         self._dialing: Dialing | None = None
 
     def close(self) -> None:
         """Let go of what the connectors share."""
+        self._calls.close()
         if self._dialing is not None:
             self._dialing.close()
+
+    def call(self, hosts: Iterable[InventoryHost]) -> None:
+        """Begin to connect to those of whom it is known where they are; `host` comes later."""
+        if self._world is not None:
+            return
+        for host in hosts:
+            settings = host.ssh or SshSettings()
+            if host.connection == "ssh" and settings.jump is None and settings.config is None:
+                self._calls.begin(host.address, settings.port or SSH_PORT)
 
     def host(self, host: InventoryHost) -> HostConfig:
         """A host of the inventory, with the way to it."""
@@ -71,7 +84,7 @@ class Reach:
             # What it needs takes long to load, and not every job has to go anywhere.
             from kubexm.app.dialing import Dialing
 
-            self._dialing = Dialing(self._reveal)
+            self._dialing = Dialing(self._reveal, self._calls)
         return self._dialing
 
 

@@ -13,7 +13,6 @@ from kubexm.app.planning import Planned
 from kubexm.common.paths import Home
 from kubexm.errors import InvalidInput
 from kubexm.sim.settings import WorldSettings
-from kubexm.sim.world import World
 
 _DOCUMENT = "world.json"
 ANOTHER = "make another one with `--simulate --world NEW`, or remove that directory"
@@ -31,6 +30,8 @@ def world_of(params: RunParams, planned: Planned, home: Home) -> Iterator[Path |
         return
     path = places.world_path(home, planned.graph.name, params.world)
     if params.check and not (path / _DOCUMENT).exists():
+        from kubexm.sim.world import World
+
         _refuse_what_is_none(path)
         with TemporaryDirectory(prefix="kubexm-") as directory:
             World.create(Path(directory), planned.world).close()
@@ -54,6 +55,8 @@ def _prepared(path: Path, planned: Planned, home: Home) -> Path:
 
 
 def _make_world(path: Path, settings: WorldSettings) -> None:
+    from kubexm.sim.world import World
+
     if (path / _DOCUMENT).exists():
         return
     _refuse_what_is_none(path)
@@ -77,6 +80,8 @@ def _is_ours(path: Path) -> bool:
 
 def refuse_if_another(path: Path, planned: Planned, hint: str = ANOTHER) -> None:
     """A world is what it was made as; a file without `simulate` takes it as it is."""
+    from kubexm.sim.world import World
+
     with closing(World.open(path)) as world:
         if planned.world in (WorldSettings(), world.settings):
             return

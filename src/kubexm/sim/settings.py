@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
-from typing import Literal
+from functools import cache
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-_NORMAL = NormalDist()
+if TYPE_CHECKING:
+    from statistics import NormalDist
 
 
 def _no_less_than(least: float, **found: float) -> None:
@@ -57,13 +58,20 @@ class Lognormal(
         _no_less_than(0.0, median=self.median, sigma=self.sigma)
 
     def at(self, chance: float) -> float:
-        return self.median * math.exp(self.sigma * _NORMAL.inv_cdf(chance or 2.0**-64))
+        return self.median * math.exp(self.sigma * _normal().inv_cdf(chance or 2.0**-64))
 
 
 Distribution = Fixed | Uniform | Lognormal
 """How long something takes; `at` maps a chance in [0, 1) to seconds."""
 
 INSTANT = Fixed()
+
+
+@cache
+def _normal() -> NormalDist:
+    from statistics import NormalDist  # noqa: PLC0415 it takes long to load, for this alone
+
+    return NormalDist()
 
 
 class ServiceSettings(

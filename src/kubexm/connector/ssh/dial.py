@@ -14,12 +14,11 @@ from typing import Any
 import asyncssh
 
 from kubexm.connector.ssh import proof
+from kubexm.connector.ssh.calls import AT_ONCE, Calls
 from kubexm.connector.ssh.hostkeys import KeyBook
-from kubexm.connector.ssh.target import Credentials, HostKeys, Target
+from kubexm.connector.ssh.target import SSH_PORT, Credentials, HostKeys, Target
 from kubexm.errors import HostUnreachable, Refused
 
-AT_ONCE = 64
-"""Logins under way, over all hosts."""
 AT_ONCE_PER_BASTION = 8
 BULK_AT_ONCE = 6
 TRIES = 5
@@ -48,7 +47,9 @@ _CIPHERS = (
 class Dialer:
     """Opens the connections of a run; bastions are shared."""
 
-    def __init__(self) -> None:
+    def __init__(self, calls: Calls | None = None) -> None:
+        """`calls`: connections that are under way already."""
+        self._calls = calls or Calls()
         self._gate = asyncio.Semaphore(AT_ONCE)
         self.bulk = asyncio.Semaphore(BULK_AT_ONCE)
         """For whoever sends much, so that the loop keeps serving the others."""
@@ -67,7 +68,8 @@ class Dialer:
             return await self._login(target, tunnel)
 
     def close(self) -> None:
-        """Let go of the bastions."""
+        """Let go of the bastions, and of calls that nobody asked for."""
+        self._calls.close()
         for bastion in self._bastions.values():
             bastion.close()
 
@@ -91,26 +93,41 @@ class Dialer:
         self, target: Target, tunnel: asyncssh.SSHClientConnection | None, visitor: _Visitor
     ) -> asyncssh.SSHClientConnection:
         credentials = target.credentials
-        connection, _ = await asyncssh.create_connection(
-            lambda: visitor,
-            target.address,
-            **_said(
-                port=target.port,
-                username=target.user,
-                client_keys=await self._loaded(credentials),
-            ),
-            tunnel=tunnel,
-            password=credentials.password,
-            agent_path=credentials.agent,
-            known_hosts=visitor.book.known,
-            config=[target.config] if target.config is not None else None,
-            kex_algs=_KEX,
-            encryption_algs=_CIPHERS,
-            compression_algs=None,
-            keepalive_interval=ALIVE_SECONDS,
-            keepalive_count_max=ALIVE_TIMES,
-        )
+        keys = await self._loaded(credentials)
+        async with self._answered(target, tunnel) as called:
+            connection, _ = await asyncssh.create_connection(
+                lambda: visitor,
+                target.address,
+                **_said(port=target.port, username=target.user, client_keys=keys),
+                sock=called,
+                tunnel=tunnel,
+                password=credentials.password,
+                agent_path=credentials.agent,
+                known_hosts=visitor.book.known,
+                config=[target.config] if target.config is not None else None,
+                kex_algs=_KEX,
+                encryption_algs=_CIPHERS,
+                compression_algs=None,
+                keepalive_interval=ALIVE_SECONDS,
+                keepalive_count_max=ALIVE_TIMES,
+            )
         return connection
+
+    @asynccontextmanager
+    async def _answered(
+        self, target: Target, tunnel: asyncssh.SSHClientConnection | None
+    ) -> AsyncIterator[socket.socket | None]:
+        """The connection to a host that was called already, if it was."""
+        if tunnel is not None or target.config is not None:
+            yield None
+            return
+        called = await self._calls.answered(target.address, target.port or SSH_PORT)
+        try:
+            yield called
+        except BaseException:
+            if called is not None:
+                called.close()
+            raise
 
     def _book(self, target: Target) -> KeyBook:
         if (book := self._books.get(target.host_keys)) is None:
