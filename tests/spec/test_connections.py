@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -201,7 +202,7 @@ def test_a_connection_is_written_back_as_it_was_read() -> None:
     spec = parse_pipeline(text).spec
 
     assert pipeline_from(as_data(spec)).spec == spec
-    assert parse_pipeline(spec.model_dump_json(by_alias=True), "x.json").spec == spec
+    assert parse_pipeline(json.dumps(as_data(spec)), "x.json").spec == spec
     assert fits(as_data(spec), json_schema())
 
 

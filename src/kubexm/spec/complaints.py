@@ -30,9 +30,9 @@ _IN_FILES = (
 """What graphs and what files call the same thing."""
 _LEVELS = {"modules": "module", "tasks": "task", "steps": "step", "compensate": "step"}
 _LINKS: Mapping[str, Link] = {
-    "modules": PipelineBody.model_fields["link"].default,
-    "tasks": ModuleSpec.model_fields["link"].default,
-    "steps": TaskSpec.model_fields["link"].default,
+    "modules": PipelineBody.fields()["link"].default,
+    "tasks": ModuleSpec.fields()["link"].default,
+    "steps": TaskSpec.fields()["link"].default,
 }
 
 

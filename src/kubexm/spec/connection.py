@@ -64,8 +64,8 @@ def given(spec: ConnectionFields | None, place: DataPath) -> Givens:
     """The settings that are written here, by their keys."""
     if spec is None:
         return {}
-    fields = type(spec).model_fields
-    values = {str(fields[name].alias): getattr(spec, name) for name in spec.model_fields_set}
+    fields = spec.fields()
+    values = {fields[name].alias: getattr(spec, name) for name in spec.given}
     return {key: Given(value, (*place, key)) for key, value in values.items() if value is not None}
 
 

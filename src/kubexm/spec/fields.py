@@ -5,20 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
-
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Field,
-    StrictInt,
-    StrictStr,
-    WithJsonSchema,
-)
-from pydantic_core import PydanticCustomError
+from typing import Annotated, Any, Literal, NamedTuple
 
 from kubexm.common.roles import ALL, CONTROL_NODE
 from kubexm.spec import ranges
+from kubexm.spec.forms import After, BadValue, Before, Filled, Range
 from kubexm.spec.ranges import BadRange, Pattern
 from kubexm.spec.source import DataPath
 
@@ -52,12 +43,6 @@ class Finding:
         return replace(self, path=(*path, *self.path))
 
 
-def wrong(message: str, hint: str = "") -> PydanticCustomError:
-    """An error that says what is wrong in our own words."""
-    # The message goes in whole: braces in it are no template.
-    return PydanticCustomError("kubexm", "{message}", {"message": message, "hint": hint})
-
-
 def _name(text: str) -> str:
     _named(text, text)
     return text
@@ -77,12 +62,12 @@ def _pattern(text: str) -> Pattern:
     try:
         return ranges.parse(text)
     except BadRange as error:
-        raise wrong(str(error), error.hint) from None
+        raise BadValue(str(error), error.hint) from None
 
 
 def _one_address(text: str) -> str:
     if _pattern(text).has_ranges:
-        raise wrong(f"found `{text[:40]}`, want one address", "write it without a range")
+        raise BadValue(f"found `{text[:40]}`, want one address", "write it without a range")
     return text
 
 
@@ -90,17 +75,17 @@ def _user(text: str) -> str:
     if _USER.fullmatch(text):
         return text
     hint = "use no blanks, and no `-` in front"
-    raise wrong(f"found {shown(text)}, want the name of a user", hint)
+    raise BadValue(f"found {shown(text)}, want the name of a user", hint)
 
 
 def _path(value: Any) -> str:
     hint = "write the path of the file"
     if not isinstance(value, str) or not value:
-        raise wrong(f"found {shown(value) if value else 'an empty text'}, want a path", hint)
+        raise BadValue(f"found {shown(value) if value else 'an empty text'}, want a path", hint)
     if "\n" in value or value.startswith("-----BEGIN"):
-        raise wrong("found a key written out, want a path", hint)
+        raise BadValue("found a key written out, want a path", hint)
     if "://" in value:
-        raise wrong(f"found {shown(value)}, want a path", f"{hint}: a file is read where it is")
+        raise BadValue(f"found {shown(value)}, want a path", f"{hint}: a file is read where it is")
     return value
 
 
@@ -113,13 +98,13 @@ def _secret(value: Any) -> str:
     if isinstance(value, str) and value:
         return value
     # A number may be the secret itself.
-    raise wrong("found no text, want a reference to a secret", _BY_REFERENCE)
+    raise BadValue("found no text, want a reference to a secret", _BY_REFERENCE)
 
 
 def _named(name: str, text: str) -> None:
     if len(name) <= _LONGEST_NAME and _NAME.fullmatch(name):
         return
-    raise wrong(
+    raise BadValue(
         f"found `{text[:40]}`, want a name",
         f"use letters, digits, `.`, `_`, `-`, at most {_LONGEST_NAME}, none of `._-` at an end",
     )
@@ -129,12 +114,12 @@ def _variable(text: str) -> str:
     if _VARIABLE.fullmatch(text):
         return text
     hint = "use letters, digits, `_` and `-`, a letter first: dots lead down into a variable"
-    raise wrong(f"found `{text[:40]}`, want the name of a variable", hint)
+    raise BadValue(f"found `{text[:40]}`, want the name of a variable", hint)
 
 
 def _own_role(text: str) -> str:
     if text in (ALL, CONTROL_NODE):
-        raise wrong(f"the role `{text}` is made by the program", "leave it out")
+        raise BadValue(f"the role `{text}` is made by the program", "leave it out")
     return text
 
 
@@ -150,9 +135,9 @@ def seconds(text: str) -> float | None:
 def _duration(value: Any) -> float:
     number = seconds(value) if isinstance(value, str) else value
     if isinstance(number, bool) or not isinstance(number, int | float):
-        raise wrong(f"found {shown(value)}, want a duration", _A_DURATION)
+        raise BadValue(f"found {shown(value)}, want a duration", _A_DURATION)
     if not 0 <= number <= _LONGEST:
-        raise wrong(f"found {shown(value)}, want a duration from 0 to 366 days", _A_DURATION)
+        raise BadValue(f"found {shown(value)}, want a duration from 0 to 366 days", _A_DURATION)
     return float(number)
 
 
@@ -160,7 +145,7 @@ def _positive_duration(value: Any) -> float:
     number = seconds(value) if isinstance(value, str) else value
     if isinstance(number, int | float) and not isinstance(number, bool) and number <= 0:
         message = f"found {shown(value)}, want a duration above zero"
-        raise wrong(message, f"{_A_DURATION}, or leave it out for no limit")
+        raise BadValue(message, f"{_A_DURATION}, or leave it out for no limit")
     return _duration(value)
 
 
@@ -176,7 +161,7 @@ def _share(value: Any) -> int | str:
         return value
     if isinstance(value, str) and percent(value) is not None:
         return value
-    raise wrong(f"found {shown(value)}, want a number of hosts or a share", "write `2` or `20%`")
+    raise BadValue(f"found {shown(value)}, want a number of hosts or a share", "write `2` or `20%`")
 
 
 def _condition(value: Any) -> Any:
@@ -186,14 +171,14 @@ def _condition(value: Any) -> Any:
         return value
     found = "an empty text" if value == "" else shown(value)
     hint = "write one that is true or false, such as `vars.count > 0`, or leave it out"
-    raise wrong(f"found {found}, want an expression", hint)
+    raise BadValue(f"found {found}, want an expression", hint)
 
 
 def _entries(value: Any) -> Any:
     if isinstance(value, list | str):
         return value
     hint = "write a list, or `${vars.NAME}` for a variable that holds one"
-    raise wrong(f"found {shown(value)}, want a list", hint)
+    raise BadValue(f"found {shown(value)}, want a list", hint)
 
 
 def written_path(path: Sequence[str | int]) -> str:
@@ -216,42 +201,36 @@ def shown(value: Any) -> str:
     return "a list" if isinstance(value, list | tuple) else "a mapping"
 
 
-_DURATION_SCHEMA = WithJsonSchema(
-    {
-        "anyOf": [
-            {"type": "number", "minimum": 0},
-            {"type": "string", "pattern": "^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9.]+s)?([0-9]+ms)?$"},
-        ]
-    }
+class InSchema(NamedTuple):
+    """What a JSON Schema says of a value that its annotation can't tell."""
+
+    schema: str
+
+
+_DURATION_SCHEMA = InSchema(
+    '{"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern":'
+    ' "^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9.]+s)?([0-9]+ms)?$"}]}'
 )
-_SHARE_SCHEMA = WithJsonSchema(
-    {
-        "anyOf": [
-            {"type": "integer", "minimum": 0},
-            {"type": "string", "pattern": "^[0-9]{1,3}([.][0-9]+)?%$"},
-        ]
-    }
+_SHARE_SCHEMA = InSchema(
+    '{"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern":'
+    ' "^[0-9]{1,3}([.][0-9]+)?%$"}]}'
 )
 
-Text = Annotated[StrictStr, Field(min_length=1)]
-Name = Annotated[StrictStr, AfterValidator(_name)]
-HostName = Annotated[StrictStr, AfterValidator(_host_name)]
-Address = Annotated[StrictStr, Field(min_length=1), AfterValidator(_address)]
-OneAddress = Annotated[StrictStr, Field(min_length=1), AfterValidator(_one_address)]
-UserName = Annotated[StrictStr, AfterValidator(_user)]
-Port = Annotated[StrictInt, Field(ge=1, le=65535)]
-FilePath = Annotated[str, BeforeValidator(_path)]
-PathOrFalse = Annotated[str | Literal[False], BeforeValidator(_path_or_false)]
-SecretText = Annotated[str, BeforeValidator(_secret)]
-VariableName = Annotated[StrictStr, AfterValidator(_variable)]
-OwnRole = Annotated[StrictStr, AfterValidator(_name), AfterValidator(_own_role)]
-Count = Annotated[StrictInt, Field(ge=1, le=1_000_000)]
-Duration = Annotated[float, BeforeValidator(_duration), _DURATION_SCHEMA]
-PositiveDuration = Annotated[float, BeforeValidator(_positive_duration), _DURATION_SCHEMA]
-Condition = Annotated[
-    StrictStr,
-    BeforeValidator(_condition),
-    WithJsonSchema({"type": ["string", "boolean"]}),
-]
-Entries = Annotated[list[Any] | str, BeforeValidator(_entries)]
-Share = Annotated[int | str, BeforeValidator(_share), _SHARE_SCHEMA]
+Text = Annotated[str, Filled()]
+Name = Annotated[str, After(_name)]
+HostName = Annotated[str, After(_host_name)]
+Address = Annotated[str, Filled(), After(_address)]
+OneAddress = Annotated[str, Filled(), After(_one_address)]
+UserName = Annotated[str, After(_user)]
+Port = Annotated[int, Range(1, 65535)]
+FilePath = Annotated[str, Before(_path)]
+PathOrFalse = Annotated[str | Literal[False], Before(_path_or_false)]
+SecretText = Annotated[str, Before(_secret)]
+VariableName = Annotated[str, After(_variable)]
+OwnRole = Annotated[str, After(_name), After(_own_role)]
+Count = Annotated[int, Range(1, 1_000_000)]
+Duration = Annotated[float, Before(_duration), _DURATION_SCHEMA]
+PositiveDuration = Annotated[float, Before(_positive_duration), _DURATION_SCHEMA]
+Condition = Annotated[str, Before(_condition), InSchema('{"type": ["string", "boolean"]}')]
+Entries = Annotated[list[Any] | str, Before(_entries)]
+Share = Annotated[int | str, Before(_share), _SHARE_SCHEMA]

@@ -8,20 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    SerializerFunctionWrapHandler,
-    StrictBool,
-    StrictFloat,
-    StrictInt,
-    StrictStr,
-    model_serializer,
-    model_validator,
-)
-from pydantic.alias_generators import to_camel
-
 from kubexm.plan.policy import FailureClass, OnFailure
 from kubexm.spec.fields import (
     Address,
@@ -42,8 +28,8 @@ from kubexm.spec.fields import (
     Text,
     UserName,
     VariableName,
-    wrong,
 )
+from kubexm.spec.forms import BadValue, Filled, Form, Range, called, empty
 from kubexm.step import registry
 
 # No file can hold a zero byte, so these keys are ours alone.
@@ -54,30 +40,24 @@ DIRECT_KEY = "\0direct"
 Link = Literal["per-host", "barrier", "parallel"]
 
 
-class Model(BaseModel):
-    """Frozen; unknown keys are refused; keys are written in camelCase."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel)
-
-
-class RetrySpec(Model):
+class RetrySpec(Form):
     """How often a unit is tried, and how long to wait in between."""
 
-    attempts: Annotated[StrictInt, Field(ge=1, le=1000)]
+    attempts: Annotated[int, Range(1, 1000)]
     """How many times it is tried in all."""
     delay: Duration = 1.0
     """The wait before the next attempt."""
-    exponential_backoff: StrictBool = False
+    exponential_backoff: bool = False
     """Double the wait after every attempt."""
     max_delay: Duration = 300.0
     """The longest wait that doubling leads to."""
-    jitter: Annotated[StrictFloat, Field(ge=0, le=10)] = 0.0
+    jitter: Annotated[float, Range(0, 10)] = 0.0
     """A random part added to each wait: `0.5` for up to half of it."""
     retry_on: tuple[FailureClass, ...] = ("failed",)
     """The classes of failure that are worth another attempt."""
 
 
-class LimitsSpec(Model):
+class LimitsSpec(Form):
     """What a unit of a step needs free before it starts."""
 
     max_concurrency_per_host: Count | None = None
@@ -88,7 +68,7 @@ class LimitsSpec(Model):
     """Names of the pools it takes a slot from."""
 
 
-class PoolSpec(Model):
+class PoolSpec(Form):
     """A named number of slots; `download: 4` is short for `download: {size: 4}`."""
 
     size: Count
@@ -96,13 +76,12 @@ class PoolSpec(Model):
     scope: Literal["run", "host"] = "run"
     """Whether the slots are shared by the whole run or each host has its own."""
 
-    @model_validator(mode="before")
     @classmethod
-    def _short_form(cls, data: Any) -> Any:
+    def short(cls, data: Any) -> Any:
         return {"size": data} if isinstance(data, int) else data
 
 
-class ToleranceSpec(Model):
+class ToleranceSpec(Form):
     """How many hosts of a step may fail, by class of failure, before what follows is held back.
 
     A share is taken of the hosts of the step and rounded down; with `rolling`, of each batch.
@@ -116,7 +95,7 @@ class ToleranceSpec(Model):
     """Hosts on which a step failed; none unless it is said here."""
 
 
-class ConnectionFields(Model):
+class ConnectionFields(Form):
     """How a machine is reached by ssh; a path may begin with `~`, or beside the pipeline file."""
 
     user: UserName | None = None
@@ -129,9 +108,9 @@ class ConnectionFields(Model):
     """What opens the keys that are locked."""
     password: SecretText | None = None
     """The password of the user."""
-    agent: StrictBool | None = None
+    agent: bool | None = None
     """Whether to ask the agent for keys; if nothing is said, where `SSH_AUTH_SOCK` is set."""
-    known_hosts: Annotated[tuple[FilePath, ...], Field(min_length=1)] | None = None
+    known_hosts: Annotated[tuple[FilePath, ...], Filled()] | None = None
     """Files with the keys of machines; `~/.ssh/known_hosts` and `/etc/ssh/ssh_known_hosts` if
     nothing is said."""
     trust: Literal["known", "first-use"] | None = None
@@ -148,7 +127,7 @@ class JumpSpec(ConnectionFields):
     Settings that it does not have are those of `spec.ssh`, without `jump` and `become`.
     """
 
-    direct: StrictBool = Field(default=False, alias=DIRECT_KEY)
+    direct: bool = called(DIRECT_KEY, False)
     """Whether there is none on the way."""
     host: Name | None = None
     """A host of the inventory, which is reached by its own settings."""
@@ -157,30 +136,29 @@ class JumpSpec(ConnectionFields):
     jump: JumpSpec | None = None
     """The machine that this one is reached through."""
 
-    @model_validator(mode="before")
     @classmethod
-    def _short_form(cls, data: Any) -> Any:
+    def short(cls, data: Any) -> Any:
         if data is False:
             return {DIRECT_KEY: True}
         return {"host": data} if isinstance(data, str) else data
 
-    @model_validator(mode="after")
-    def _either(self) -> JumpSpec:
-        others = self.model_fields_set - {"host", "direct"}
+    def judged(self) -> JumpSpec:
+        others = self.given - {"host", "direct"}
         if self.host is not None and any(getattr(self, name) is not None for name in others):
-            raise wrong("`host` beside other keys", "write them at that host, or an `address` here")
+            raise BadValue(
+                "`host` beside other keys", "write them at that host, or an `address` here"
+            )
         if self.host is None and self.address is None and not self.direct:
-            raise wrong("neither `host` nor `address`", "add one of them, or write `jump: false`")
+            raise BadValue(
+                "neither `host` nor `address`", "add one of them, or write `jump: false`"
+            )
         return self
 
-    @model_serializer(mode="wrap")
-    def _as_written(self, handler: SerializerFunctionWrapHandler) -> Any:
-        if self.direct:
-            return False
-        return {key: value for key, value in handler(self).items() if key != DIRECT_KEY}
+    def as_written(self) -> Any:
+        return False if self.direct else super().as_written()
 
 
-class BecomeSpec(Model):
+class BecomeSpec(Form):
     """How commands come to run as root, where `sudo` says that they do."""
 
     way: Literal["sudo", "su"] = "sudo"
@@ -201,28 +179,28 @@ class SshSpec(ConnectionFields):
     """How commands come to run as root."""
 
 
-class GroupSpec(Model):
+class GroupSpec(Form):
     """Hosts that have something in common.
 
     A host wins over its groups, and these over the pipeline, setting by setting. Two groups that
     give one host different values are refused.
     """
 
-    roles: Annotated[tuple[Name, ...], Field(min_length=1)]
+    roles: Annotated[tuple[Name, ...], Filled()]
     """The roles whose hosts belong to the group."""
     minimum: Count | None = None
     """The run stops when fewer of them are left."""
-    labels: dict[str, StrictStr] = Field(default_factory=dict)
+    labels: dict[str, str] = empty(dict)
     """Labels of these hosts."""
-    vars: dict[VariableName, Any] = Field(default_factory=dict)
+    vars: dict[VariableName, Any] = empty(dict)
     """Variables of these hosts."""
-    sudo: StrictBool | None = None
+    sudo: bool | None = None
     """Run commands on these hosts as root."""
     ssh: SshSpec | None = None
     """How these hosts are reached."""
 
 
-class AfterSpec(Model):
+class AfterSpec(Form):
     """One more edge from a sibling; a bare name is short for `{name: …}`."""
 
     name: Name
@@ -231,13 +209,12 @@ class AfterSpec(Model):
     """`all`: wait for every host of it. `host`: each host waits for itself alone.
     Between steps `host` is the default, between tasks and between modules `all`."""
 
-    @model_validator(mode="before")
     @classmethod
-    def _short_form(cls, data: Any) -> Any:
+    def short(cls, data: Any) -> Any:
         return {"name": data} if isinstance(data, str) else data
 
 
-class RollingSpec(Model):
+class RollingSpec(Form):
     """A few hosts at a time, the next ones only when these are through."""
 
     batch: Count
@@ -245,18 +222,18 @@ class RollingSpec(Model):
     `1`, each has the name of its host."""
 
 
-class StepFields(Model):
+class StepFields(Form):
     """What steps and hooks have in common; one more key is the kind of the step."""
 
     name: Name
     """What the step is called in paths, logs and results."""
-    kind: StrictStr = Field(alias=KIND_KEY)
-    params: dict[str, Any] = Field(alias=PARAMS_KEY)
-    run_on_roles: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
+    kind: str = called(KIND_KEY)
+    params: dict[str, Any] = called(PARAMS_KEY)
+    run_on_roles: Annotated[tuple[Name, ...], Filled()] | None = None
     """The roles whose hosts it runs on; `all` for every host of the inventory, without
     `control-node`, which is the machine kubexm runs on. Inherited from the task, the module, the
     pipeline; `all` if none of them says it."""
-    run_on_one_of: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
+    run_on_one_of: Annotated[tuple[Name, ...], Filled()] | None = None
     """Run on one host of these roles: the first that is still in the run when it starts."""
     when: Condition | None = None
     """An expression decided for each unit; where it is false there is nothing to do."""
@@ -270,14 +247,13 @@ class StepFields(Model):
     """The longest that one attempt may take."""
     tolerance: ToleranceSpec | None = None
     """How many of its hosts may fail."""
-    ignore_errors: StrictBool | None = None
+    ignore_errors: bool | None = None
     """A failure is reported, and what follows goes on."""
     tags: tuple[Name, ...] = ()
     """Words to select it by."""
 
-    @model_validator(mode="before")
     @classmethod
-    def _with_kind(cls, data: Any) -> Any:
+    def short(cls, data: Any) -> Any:
         if not isinstance(data, Mapping):
             return data
         kind = kind_key(data, cls)
@@ -287,22 +263,20 @@ class StepFields(Model):
         rest = {key: value for key, value in data.items() if key != kind}
         return {**rest, KIND_KEY: kind, PARAMS_KEY: {} if given is None else given}
 
-    @model_serializer(mode="wrap")
-    def _as_written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        data: dict[str, Any] = handler(self)
-        for key in ("kind", "params", KIND_KEY, PARAMS_KEY):
-            data.pop(key, None)
+    def as_written(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().as_written()
+        del data[KIND_KEY], data[PARAMS_KEY]
         return {**data, self.kind: self.params}
 
 
 class HookSpec(StepFields):
     """A step that runs at a moment of a pipeline, module, task or step."""
 
-    barrier: StrictBool = False
+    barrier: bool = False
     """Wait for all hosts of the scope, not for each host alone."""
 
 
-class HooksSpec(Model):
+class HooksSpec(Form):
     """Hooks by moment; a failure of a hook is a failure of its scope, but triggers no other hook.
 
     Hosts that are quarantined run no hooks, and a run that is cancelled starts none until it is
@@ -329,10 +303,10 @@ class StepSpec(StepFields):
     """Steps around this one."""
 
 
-class ScopeFields(Model):
+class ScopeFields(Form):
     """What pipelines, modules and tasks have in common; the nearest one that says it wins."""
 
-    run_on_roles: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
+    run_on_roles: Annotated[tuple[Name, ...], Filled()] | None = None
     """The roles whose hosts everything inside runs on, unless it says otherwise; `all`, which is
     every host but `control-node`, if nothing around says it."""
     retry: RetrySpec | None = None
@@ -341,7 +315,7 @@ class ScopeFields(Model):
     """The longest that one attempt of a unit inside may take."""
     tolerance: ToleranceSpec | None = None
     """How many hosts of each step inside may fail."""
-    ignore_errors: StrictBool | None = None
+    ignore_errors: bool | None = None
     """Failures inside are reported, and what follows goes on."""
     tags: tuple[Name, ...] = ()
     """Words to select everything inside by."""
@@ -362,7 +336,7 @@ class TaskSpec(ScopeFields):
     """Other tasks of the module to wait for."""
     rolling: RollingSpec | None = None
     """Go through the hosts in batches."""
-    steps: Annotated[tuple[StepSpec, ...], Field(min_length=1)]
+    steps: Annotated[tuple[StepSpec, ...], Filled()]
     """The steps, in order."""
 
 
@@ -377,14 +351,14 @@ class ModuleSpec(ScopeFields):
     """Other modules to wait for."""
     rolling: RollingSpec | None = None
     """Go through the hosts in batches, all tasks for each batch."""
-    tasks: Annotated[tuple[TaskSpec, ...], Field(min_length=1)]
+    tasks: Annotated[tuple[TaskSpec, ...], Filled()]
     """The tasks, in order."""
 
 
-Amount = Annotated[StrictInt, Field(ge=0)]
+Amount = Annotated[int, Range(0)]
 
 
-class SystemSpec(Model):
+class SystemSpec(Form):
     """What a host says of its operating system."""
 
     id: Text | None = None
@@ -399,10 +373,12 @@ class SystemSpec(Model):
     """The systems it is like, by their short names."""
 
 
-class DiskSpec(Model):
+class DiskSpec(Form):
     """A disk of a host."""
 
-    model_config = ConfigDict(alias_generator=str)
+    @staticmethod
+    def written(name: str) -> str:
+        return name
 
     name: Text
     """What the kernel calls it, such as `sda`."""
@@ -414,10 +390,12 @@ class DiskSpec(Model):
     """What its maker calls it, if it tells."""
 
 
-class FilesystemSpec(Model):
+class FilesystemSpec(Form):
     """A file system of a host that lies on a disk."""
 
-    model_config = ConfigDict(alias_generator=str)
+    @staticmethod
+    def written(name: str) -> str:
+        return name
 
     path: Text
     """Where it is mounted."""
@@ -429,7 +407,7 @@ class FilesystemSpec(Model):
     """How much of it is free for everyone, in MiB."""
 
 
-class NetworkSpec(Model):
+class NetworkSpec(Form):
     """The way from a host to the rest of the world."""
 
     interface: Text | None = None
@@ -440,21 +418,25 @@ class NetworkSpec(Model):
     """The largest packet of that interface, in bytes."""
 
 
-class ClockSpec(Model):
+class ClockSpec(Form):
     """The clock of a host beside that of the control node."""
 
-    model_config = ConfigDict(alias_generator=str)
+    @staticmethod
+    def written(name: str) -> str:
+        return name
 
-    offset_s: StrictFloat | None = None
+    offset_s: float | None = None
     """By how many seconds it is ahead; less than 0 if it is behind."""
-    within_s: StrictFloat | None = None
+    within_s: float | None = None
     """How many seconds the offset may be wrong by: half of the time that the question took."""
 
 
-class FactsSpec(Model):
+class FactsSpec(Form):
     """What a host tells of itself, as far as it is declared."""
 
-    model_config = ConfigDict(alias_generator=str)  # as references write them
+    @staticmethod
+    def written(name: str) -> str:
+        return name  # as references write it
 
     os: SystemSpec | None = None
     """Its operating system."""
@@ -484,7 +466,7 @@ class FactsSpec(Model):
     """Its IP addresses, in the order of its interfaces, those of IPv4 first."""
     network: NetworkSpec | None = None
     """Its default route."""
-    ports: dict[str, StrictStr] = Field(default_factory=dict)
+    ports: dict[str, str] = empty(dict)
     """Ports at which somebody listens, such as `tcp/22`, and the program that does; its name is
     empty unless it is told to root. `'tcp/22' in facts.ports` asks for one."""
     clock: ClockSpec | None = None
@@ -501,7 +483,7 @@ class FactsSpec(Model):
     """The container runtimes that are installed: `containerd`, `docker`, `cri-o`."""
 
 
-class HostSpec(Model):
+class HostSpec(Form):
     """A machine, or several that are alike, by a [range](#ranges) in the name."""
 
     name: HostName
@@ -512,14 +494,14 @@ class HostSpec(Model):
     """How it is reached; `local` is the machine kubexm runs on."""
     roles: tuple[OwnRole, ...] = ()
     """What it is for; `runOnRoles` chooses by these."""
-    labels: dict[str, StrictStr] = Field(default_factory=dict)
+    labels: dict[str, str] = empty(dict)
     """Words about it for expressions: `host.labels.zone == 'a'`."""
-    vars: dict[VariableName, Any] = Field(default_factory=dict)
+    vars: dict[VariableName, Any] = empty(dict)
     """Variables of this host; they win over those of its groups and of the pipeline."""
     facts: FactsSpec = FactsSpec()
     """What is known of it before it is asked: `kubexm plan` goes by these, and where they say
     nothing by what the host told in the last run. A run goes by what the host tells."""
-    sudo: StrictBool | None = None
+    sudo: bool | None = None
     """Run commands as root; `false` if neither the host nor a group of it says it."""
     ssh: SshSpec | None = None
     """How it is reached; not for `connection: local`."""
@@ -533,32 +515,32 @@ class PipelineBody(ScopeFields):
     roles: tuple[OwnRole, ...] = ()
     """Roles that may have no host: what runs on them is then left out. Any other role that no host
     has is a mistake."""
-    vars: dict[VariableName, Any] = Field(default_factory=dict)
+    vars: dict[VariableName, Any] = empty(dict)
     """Variables of all hosts, for `${vars.NAME}`; `--set NAME=VALUE` wins over them."""
     ssh: SshSpec | None = None
     """How hosts are reached, unless a group or a host says otherwise."""
-    pools: dict[Name, PoolSpec] = Field(default_factory=dict)
+    pools: dict[Name, PoolSpec] = empty(dict)
     """Named slots that `limits.pools` of a step refers to."""
-    groups: dict[Name, GroupSpec] = Field(default_factory=dict)
+    groups: dict[Name, GroupSpec] = empty(dict)
     """Hosts that share settings, or of which a minimum must stay in the run."""
     on_failure: OnFailure = "isolate"
     """What a failure leads to: skip what depends on it, start nothing new, or undo the run."""
     link: Link = "barrier"
     """How the modules follow each other: each host for itself, all together, or not at all."""
-    modules: Annotated[tuple[ModuleSpec, ...], Field(min_length=1)]
+    modules: Annotated[tuple[ModuleSpec, ...], Filled()]
     """The modules, in order."""
-    simulate: dict[str, Any] = Field(default_factory=dict)
+    simulate: dict[str, Any] = empty(dict)
     """How simulated hosts behave under `--simulate`; has no effect otherwise."""
 
 
-class Metadata(Model):
+class Metadata(Form):
     """What the pipeline is called."""
 
     name: Name
     """The name of the pipeline: the first word of all paths, and what the run lock is held for."""
 
 
-class PipelineSpec(Model):
+class PipelineSpec(Form):
     """A pipeline file."""
 
     api_version: Literal["kubexm.io/v1alpha1"]
@@ -571,14 +553,13 @@ class PipelineSpec(Model):
     """The pipeline itself."""
 
 
-def kind_key(data: Mapping[str, Any], model: type[Model] = StepSpec) -> str | None:
+def kind_key(data: Mapping[str, Any], model: type[Form] = StepSpec) -> str | None:
     """The key of a written step that says its kind; the first known one, if there are more."""
     kinds = registry.kinds()
-    written = {field.alias for field in model.model_fields.values()}
-    return next((key for key in data if key in kinds and key not in written), None)
+    return next((key for key in data if key in kinds and key not in model.aliases()), None)
 
 
-def as_data(spec: Model) -> dict[str, Any]:
-    """The model as a file would say it, without what is the default."""
-    data: dict[str, Any] = spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+def as_data(spec: Form) -> dict[str, Any]:
+    """The form as a file would say it, without what is the default."""
+    data: dict[str, Any] = spec.as_written()
     return data

@@ -13,13 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, get_type_hints
 
 from msgspec import inspect as types
-from pydantic.alias_generators import to_camel
 
 from kubexm.common.nearest import did_you_mean
 from kubexm.errors import KubexmError
 from kubexm.spec import references, shapes
 from kubexm.spec.fields import Finding
 from kubexm.spec.files import SOURCE, TARGETS, ExternalFiles
+from kubexm.spec.forms import camel
 from kubexm.spec.references import BadReference
 from kubexm.step import registry
 from kubexm.step.contract import Step
@@ -63,7 +63,7 @@ def parameters_of(kind: str) -> Mapping[str, Parameter]:
     cls: Any = registry.find(kind)
     hints = get_type_hints(cls)
     return {
-        to_camel(item.name): Parameter(
+        camel(item.name): Parameter(
             item.name,
             shapes.shape(hints[item.name]),
             _default(item),
@@ -238,7 +238,7 @@ def _doubled(kind: str, params: Mapping[str, Any]) -> Iterator[Finding]:
 def _unknown(params: Mapping[str, Any], known: Mapping[str, Parameter]) -> Iterator[Finding]:
     for name in params:
         if name not in known:
-            hint = did_you_mean(to_camel(name), known)
+            hint = did_you_mean(camel(name), known)
             yield Finding((name,), f"unknown parameter `{name}`", hint, at_key=True)
 
 

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from kubexm.spec import checks, literals, problems, sound, source
 from kubexm.spec.fields import Finding
 from kubexm.spec.model import PipelineSpec
@@ -82,10 +80,8 @@ def checked(document: Document, *, allow_literal_secrets: bool = False) -> Pipel
 
 
 def _modelled(data: Any) -> tuple[PipelineSpec | None, list[Finding]]:
-    try:
-        return PipelineSpec.model_validate(data), []
-    except ValidationError as error:
-        return None, problems.of_validation(error, data)
+    spec, mistakes = PipelineSpec.read(data)
+    return spec, problems.of_form(mistakes, data)
 
 
 def _is_of_a_variable(finding: Finding) -> bool:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import msgspec
-from pydantic.alias_generators import to_camel
 
 from kubexm.common.nearest import did_you_mean
 from kubexm.common.roles import CONTROL_NODE
@@ -30,6 +29,7 @@ from kubexm.sim.settings import WorldSettings
 from kubexm.spec import complaints, exposure, inventory, linking, problems, references
 from kubexm.spec.fields import Finding
 from kubexm.spec.files import ExternalFiles
+from kubexm.spec.forms import camel
 from kubexm.spec.hosts import connection_secrets, shared_addresses
 from kubexm.spec.inventory import InventoryHost
 from kubexm.spec.linking import Sibling
@@ -266,7 +266,7 @@ class _Planner:
         for attribute, moment in _MOMENTS:
             listed: tuple[HookSpec, ...] = getattr(hooks, attribute)
             for number, hook in enumerate(listed):
-                inner = place.inside(hook, "hooks", to_camel(attribute), number)
+                inner = place.inside(hook, "hooks", camel(attribute), number)
                 if (fragment := self._step(hook, inner, "per-host")) is not None:
                     yield HookFragment(moment, fragment, hook.barrier)
 

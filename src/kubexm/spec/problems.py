@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
-
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from kubexm.common.marks import SourceMark
 from kubexm.common.nearest import did_you_mean, nearest
 from kubexm.errors import InvalidPipeline, Problem
 from kubexm.spec import parameters, shapes
 from kubexm.spec.fields import Finding, shown, written_path
-from kubexm.spec.model import KIND_KEY, PARAMS_KEY, Model, PipelineSpec, StepFields, kind_key
+from kubexm.spec.forms import Form, Kind, Mistake
+from kubexm.spec.model import KIND_KEY, PARAMS_KEY, PipelineSpec, StepFields, kind_key
 from kubexm.spec.source import CORRECT, DataPath, Document, Note
 from kubexm.step import registry
 
-_WANTED = {
-    "string_type": ("text", "put it in quotes"),
-    "int_type": ("a whole number", "write a number, without quotes"),
-    "float_type": ("a number", "write a number, without quotes"),
-    "bool_type": ("`true` or `false`", "write one of them, without quotes"),
-    "dict_type": ("a mapping", "write `key: value` pairs"),
-    "model_type": ("a mapping", "write `key: value` pairs"),
-    "list_type": ("a list", "write `[a, b]`, or one `- entry` per line"),
-    "tuple_type": ("a list", "write `[a, b]`, or one `- entry` per line"),
+_WANTED: Mapping[Kind, tuple[str, str]] = {
+    "text": ("text", "put it in quotes"),
+    "whole number": ("a whole number", "write a number, without quotes"),
+    "number": ("a number", "write a number, without quotes"),
+    "flag": ("`true` or `false`", "write one of them, without quotes"),
+    "mapping": ("a mapping", "write `key: value` pairs"),
+    "list": ("a list", "write `[a, b]`, or one `- entry` per line"),
 }
 _SEE = "see docs/reference/pipeline-file.md, which describes every key"
-_BOUNDS = {
-    "greater_than_equal": ("ge", "at least", "more"),
-    "less_than_equal": ("le", "at most", "less"),
+_BOUNDS: Mapping[Kind, tuple[str, str]] = {
+    "least": ("at least", "more"),
+    "most": ("at most", "less"),
 }
 _FIRST_ENTRIES = {
     "modules": "write a module, such as `- {name: NAME, tasks: [{name: NAME, steps: […]}]}`",
@@ -41,7 +35,6 @@ _FIRST_ENTRIES = {
     "steps": "write a step, such as `- {name: NAME, command: {argv: [COMMAND]}}`",
 }
 """What to write into a list that can neither be empty nor left out."""
-_QUOTED = re.compile(r"'([^']*)'")
 
 
 def placed(findings: Iterable[Finding], document: Document) -> list[Problem]:
@@ -68,26 +61,22 @@ def refusal(
     return InvalidPipeline(f"`{document.file}` {said}", problems=found, hint=hint)
 
 
-def of_validation(error: ValidationError, data: Any) -> list[Finding]:
-    """Every error of validation as a finding in this data."""
-    details = error.errors(include_url=False)
+def of_form(mistakes: Sequence[Mistake], data: Any) -> list[Finding]:
+    """Everything that does not fit as a finding in this data."""
     misspelt = {
-        item["loc"][:-1]
-        for item in details
-        if item["type"] == "extra_forbidden" and item["loc"][-1] not in registry.kinds()
+        mistake.path[:-1]
+        for mistake in mistakes
+        if mistake.kind == "unknown key" and mistake.path[-1] not in registry.kinds()
     }
-    return [_finding(item, data) for item in details if not _follows(item, misspelt)]
+    return [_finding(mistake, data) for mistake in mistakes if not _follows(mistake, misspelt)]
 
 
-def _follows(item: ErrorDetails, misspelt: set[DataPath]) -> bool:
-    """Whether an error only repeats what another one says better."""
-    kind, loc = item["type"], item["loc"]
-    if kind == "too_short":
-        # Entries that are wrong themselves are not counted as entries.
-        return bool(item["input"])
-    if kind != "missing":
+def _follows(mistake: Mistake, misspelt: set[DataPath]) -> bool:
+    """Whether a mistake only repeats what another one says better."""
+    *place, key = mistake.path or ("",)
+    if mistake.kind != "missing":
         return False
-    return loc[-1] == PARAMS_KEY or (loc[-1] == KIND_KEY and loc[:-1] in misspelt)
+    return key == PARAMS_KEY or (key == KIND_KEY and tuple(place) in misspelt)
 
 
 def _mark(finding: Finding, document: Document) -> SourceMark:
@@ -100,26 +89,23 @@ def _with_path(path: DataPath, message: str) -> str:
     return f"{written_path(path)}: {message}" if path else message
 
 
-def _finding(item: ErrorDetails, data: Any) -> Finding:
-    kind, path, value = item["type"], item["loc"], item["input"]
-    context = item.get("ctx", {})
-    if path[-1:] == ("[key]",):
-        return replace(_finding({**item, "loc": path[:-1]}, data), at_key=True)
-    if kind == "kubexm":
-        return Finding(path, context["message"], context["hint"])
-    if kind == "missing":
+def _finding(mistake: Mistake, data: Any) -> Finding:
+    path, at_key = mistake.path, mistake.at_key
+    if mistake.kind == "said":
+        return Finding(path, str(mistake.wanted), mistake.wanted.hint, at_key)
+    if mistake.kind == "missing":
         return _missing(path)
-    if kind == "extra_forbidden":
+    if mistake.kind == "unknown key":
         return _unknown_key(path, data)
     if path[-1:] == (PARAMS_KEY,):
         path = (*path[:-1], _kind_at(path[:-1], data))
-    return Finding(path, *_found_and_wanted(item, value, context))
+    return Finding(path, *_found_and_wanted(mistake), at_key)
 
 
 def _missing(path: DataPath) -> Finding:
     if path[-1] == KIND_KEY:
         return Finding(path[:-1], "no kind of step", did_you_mean("", registry.kinds()))
-    field = next(f for f in _model_at(path[:-1]).model_fields.values() if f.alias == path[-1])
+    field = next(f for f in _form_at(path[:-1]).fields().values() if f.alias == path[-1])
     words = get_args(field.annotation)
     value = words[0] if get_origin(field.annotation) is Literal else "…"
     return Finding(path[:-1], f"`{path[-1]}` is missing", f"add `{path[-1]}: {value}`")
@@ -127,11 +113,9 @@ def _missing(path: DataPath) -> Finding:
 
 def _unknown_key(path: DataPath, data: Any) -> Finding:
     key = str(path[-1])
-    model = _model_at(path[:-1])
-    known = [
-        str(field.alias) for field in model.model_fields.values() if "\0" not in str(field.alias)
-    ]
-    if issubclass(model, StepFields):
+    form = _form_at(path[:-1])
+    known = [field.alias for field in form.fields().values() if "\0" not in field.alias]
+    if issubclass(form, StepFields):
         if key in registry.kinds():
             first = _kind_at(path[:-1], data)
             return Finding(path, f"both `{first}` and `{key}`", "make two steps of it", at_key=True)
@@ -142,24 +126,24 @@ def _unknown_key(path: DataPath, data: Any) -> Finding:
     return Finding(path, f"unknown key `{key}`", did_you_mean(key, known), at_key=True)
 
 
-def _found_and_wanted(item: ErrorDetails, value: Any, context: dict[str, Any]) -> tuple[str, str]:
-    kind = item["type"]
-    if kind == "literal_error":
-        return _not_one_of(value, _QUOTED.findall(context["expected"]))
+def _found_and_wanted(mistake: Mistake) -> tuple[str, str]:
+    kind, value = mistake.kind, mistake.value
+    if kind == "word":
+        return _not_one_of(value, mistake.wanted)
     if kind in _BOUNDS:
-        key, words, beyond = _BOUNDS[kind]
-        bound = shapes.number(context[key])
+        words, beyond = _BOUNDS[kind]
+        bound = shapes.number(mistake.wanted)
         return f"found {shown(value)}, want {words} {bound}", f"write {bound} or {beyond}"
-    if kind == "too_short":
-        hint = _FIRST_ENTRIES.get(str(item["loc"][-1]), "fill it or leave it out")
+    if kind == "empty list":
+        hint = _FIRST_ENTRIES.get(str(mistake.path[-1]), "fill it or leave it out")
         return "found an empty list", hint
-    if kind == "string_too_short":
+    if kind == "empty text":
         return "found an empty text", "fill it or leave it out"
-    wanted, hint = _WANTED.get(kind, (item["msg"].lower(), _SEE))
+    wanted, hint = _WANTED[kind]
     return f"found {shown(value)}, want {wanted}", hint
 
 
-def _not_one_of(value: Any, words: list[str]) -> tuple[str, str]:
+def _not_one_of(value: Any, words: Sequence[str]) -> tuple[str, str]:
     wanted = " or ".join(f"`{word}`" for word in words)
     match = nearest(value, words) if isinstance(value, str) else None
     hint = f"did you mean `{match}`?" if match else f"write {wanted}"
@@ -172,18 +156,17 @@ def _kind_at(path: DataPath, data: Any) -> str:
     return kind_key(data) or ""
 
 
-def _model_at(path: DataPath) -> type[Model]:
-    """The model that describes the mapping at this path."""
+def _form_at(path: DataPath) -> type[Form]:
+    """The form that describes the mapping at this path."""
     here: Any = PipelineSpec
     for part in path:
-        if isinstance(part, str) and isinstance(here, type) and issubclass(here, Model):
-            fields = here.model_fields.values()
-            here = next(field.annotation for field in fields if field.alias == part)
+        if isinstance(part, str) and isinstance(here, type) and issubclass(here, Form):
+            here = next(field.annotation for field in here.fields().values() if field.alias == part)
         else:
             # An index of a list, or a key of a mapping: the last argument is what it holds.
             here = next(arg for arg in reversed(get_args(here)) if arg is not Ellipsis)
         here = _bare(here)
-    return here  # type: ignore[no-any-return]  # only models have keys to be unknown
+    return here  # type: ignore[no-any-return]  # only forms have keys to be unknown
 
 
 def _bare(annotation: Any) -> Any:

@@ -19,13 +19,13 @@ from kubexm.sim.settings import WorldSettings
 from kubexm.spec import conditions, model, references, shapes
 from kubexm.spec.docstrings import class_example, class_text, field_texts
 from kubexm.spec.files import SOURCE, TARGETS
-from kubexm.spec.model import Model
+from kubexm.spec.forms import Form
 from kubexm.spec.parameters import Parameter, as_written, parameters_of
 from kubexm.step import registry
 from kubexm.step.contract import Expander, Minter, Reader, Step
 
 _NOTE = "<!-- Written by `python -m kubexm.spec.reference docs/reference`; edit the sources. -->"
-MODELS: tuple[type[Model], ...] = (
+MODELS: tuple[type[Form], ...] = (
     model.PipelineSpec,
     model.Metadata,
     model.PipelineBody,
@@ -53,12 +53,11 @@ MODELS: tuple[type[Model], ...] = (
     model.PoolSpec,
 )
 _WORDS = {
-    "StrictStr": "text",
     "Text": "text",
     "str": "text",
-    "StrictInt": "whole number",
-    "StrictFloat": "number",
-    "StrictBool": "`true` or `false`",
+    "int": "whole number",
+    "float": "number",
+    "bool": "`true` or `false`",
     "Name": "name",
     "HostName": "name, or a [range](#ranges) of names",
     "Address": "text",
@@ -290,7 +289,7 @@ def _linked(kind: types.Type) -> str:
     return f"list of {words}" if isinstance(kind, types.VarTupleType) else words
 
 
-def _section(cls: type[Model]) -> str:
+def _section(cls: type[Form]) -> str:
     title = cls.__name__
     lines = [f"## {title}", "", class_text(cls), ""]
     if issubclass(cls, model.StepFields):
@@ -298,20 +297,16 @@ def _section(cls: type[Model]) -> str:
     return "\n".join([*lines, *_table(_rows(cls)), ""])
 
 
-def _rows(cls: type[Model]) -> Iterator[tuple[str, str, str, str]]:
+def _rows(cls: type[Form]) -> Iterator[tuple[str, str, str, str]]:
     texts = field_texts(cls)
-    for name, field in cls.model_fields.items():
-        if "\0" in str(field.alias):
+    for name, field in cls.fields().items():
+        if "\0" in field.alias:
             continue
-        default = (
-            "**required**"
-            if field.is_required()
-            else _default(field.get_default(call_default_factory=True))
-        )
+        default = "**required**" if field.required else _default(field.usual)
         yield f"`{field.alias}`", _type(cls, name), default, texts.get(name, "")
 
 
-def _type(cls: type[Model], name: str) -> str:
+def _type(cls: type[Form], name: str) -> str:
     annotations = (inspect.get_annotations(base) for base in cls.__mro__)
     written = next(known[name] for known in annotations if name in known)
     return _words(ast.parse(written, mode="eval").body)
@@ -346,7 +341,7 @@ def _named(name: str) -> str:
 
 
 def _default(value: Any) -> str:
-    if value in (None, "", (), {}) or isinstance(value, Model | msgspec.Struct):
+    if value in (None, "", (), {}) or isinstance(value, Form | msgspec.Struct):
         return ""
     if isinstance(value, float) and value.is_integer():
         return f"`{value:g}`"

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from pydantic import ValidationError
-
 from kubexm.spec import references
 from kubexm.spec.fields import Finding
 from kubexm.spec.model import HookSpec, PipelineSpec, StepSpec, kind_key
@@ -30,9 +28,7 @@ _HARMLESS = frozenset(("retry", "limits", "timeout", "tolerance", "ignoreErrors"
 """What changes neither where a step runs nor when nor with what: it is planned without."""
 _WHERE_AND_WHEN = frozenset(("runOnRoles", "runOnOneOf", "after"))
 _OF_STEPS = _HARMLESS | {"name", "hooks", None}
-_STEP_KEYS = frozenset(
-    field.alias for model in (StepSpec, HookSpec) for field in model.model_fields.values()
-)
+_STEP_KEYS = StepSpec.aliases() | HookSpec.aliases()
 _OF_SCOPES = _OF_STEPS | {"compensate"}
 _OF_THE_BODY = _OF_SCOPES - {"name"} | {
     "modules", "hosts", "vars", "pools", "groups", "onFailure", "simulate", "ssh"
@@ -70,11 +66,8 @@ NO_GAPS = Gaps()
 def sound_part(data: Any, found: Iterable[Finding]) -> tuple[PipelineSpec, Gaps] | None:
     """What can be planned of a file in which this was found; None if nothing can."""
     mended = _Mended(found)
-    try:
-        spec = PipelineSpec.model_validate(mended.whole(data))
-    except ValidationError:
-        return None
-    return spec, mended.gaps()
+    spec, _ = PipelineSpec.read(mended.whole(data))
+    return (spec, mended.gaps()) if spec is not None else None
 
 
 class Leavings:
@@ -147,7 +140,7 @@ class _Mended:
         name = _mapping(written.get("metadata")).get("name")
         sound = not self._at(("metadata",)) and isinstance(name, str)
         return {
-            "apiVersion": get_args(PipelineSpec.model_fields["api_version"].annotation)[0],
+            "apiVersion": get_args(PipelineSpec.fields()["api_version"].annotation)[0],
             "kind": "Pipeline",
             "metadata": {"name": name if sound else "unnamed"},
             "spec": self._body(_mapping(written.get("spec")), ("spec",)),
