@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
@@ -130,6 +131,7 @@ async def _execute(
             raise _not_all(runtime.unreachable)
         readiness(job, front).require(_told(runtime))
         keep(runtime.facts())
+        gc.freeze()  # what is loaded by now stays, and nobody has to look at it again
         result = await engine.execute(
             job.graph,
             runtime,

@@ -18,7 +18,7 @@ CANCELLED = 3
 KILLED = 130
 # Modules are many objects and no garbage: to look for some as often as Python does by itself takes
 # a fifth of the time until the first connection.
-OBJECTS_BETWEEN_COLLECTIONS = 50_000
+OBJECTS_BETWEEN_COLLECTIONS = 200_000
 
 
 def main() -> None:

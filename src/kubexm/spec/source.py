@@ -28,9 +28,9 @@ _NO_FILE = "<data>"
 DataPath = tuple[str | int, ...]
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_UNPRINTABLE = re.compile(
-    "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
-)
+_UNPRINTABLE = "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+_UNPRINTABLE_ASCII = r"[^\t\n\r\x20-\x7e]"
+"""The same for most files; the whole of it takes long to compile."""
 # JSON writes characters beyond the basic plane as two escapes, which YAML does not know.
 _ESCAPE = re.compile(r"\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|\\.", re.IGNORECASE)
 _HINTS = {
@@ -193,7 +193,8 @@ def _decoded(text: str | bytes, file: str) -> str:
 
 
 def _printable(text: str, file: str) -> str:
-    if (found := _UNPRINTABLE.search(text)) is None:
+    found = re.search(_UNPRINTABLE_ASCII if text.isascii() else _UNPRINTABLE, text)
+    if found is None:
         return text
     raise _refused(
         file,
