@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
 from kubexm import __version__
+from kubexm.cli import logs
 
 app = App(
     name="kubexm",
@@ -76,11 +76,7 @@ def launch(
 
     With either of them a run writes a log in place of its usual view.
     """
-    from kubexm import logger
-
-    logged = log_format is not None or log_level is not None
-    style = log_format or ("text" if sys.stderr.isatty() else "json")
-    logger.configure(style, log_level or ("info" if logged else "warning"))
+    logged = logs.prepare(log_format, log_level)
     command, bound, ignored = app.parse_args(tokens, exit_on_error=False, print_error=False)
     injected = {"logged": logged} if "logged" in ignored else {}
     code = command(*bound.args, **bound.kwargs, **injected)

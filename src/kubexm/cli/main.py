@@ -32,21 +32,36 @@ def main() -> None:
 
 def guarded(arguments: list[str]) -> int:
     """Run a command line; every error becomes a message, the answer is the exit code."""
-    from cyclopts import CycloptsError
-
-    from kubexm.cli.commands import app
-
     try:
-        code = app.meta(arguments, exit_on_error=False, print_error=False)
+        code = _run(arguments)
     except KeyboardInterrupt:
         return KILLED
     except Exception as error:  # noqa: BLE001 the last place where an error can become a message
-        from kubexm.cli import messages
-
-        if isinstance(error, CycloptsError):
-            return messages.report_usage(error, arguments)
-        return messages.report_error(error, arguments)
+        return _reported(error, arguments)
     return code if isinstance(code, int) else 0
+
+
+def _run(arguments: list[str]) -> object:
+    from kubexm.cli import quick
+
+    plain = quick.read(arguments)
+    if plain is not None:
+        from kubexm.cli import logs, running
+
+        return running.start(**plain, logged=logs.prepare(None, None))
+    from kubexm.cli.commands import app
+
+    return app.meta(arguments, exit_on_error=False, print_error=False)
+
+
+def _reported(error: Exception, arguments: list[str]) -> int:
+    from cyclopts import CycloptsError
+
+    from kubexm.cli import messages, usage
+
+    if isinstance(error, CycloptsError):
+        return usage.report_usage(error, arguments)
+    return messages.report_error(error, arguments)
 
 
 def leave(_number: int, _frame: FrameType | None) -> None:

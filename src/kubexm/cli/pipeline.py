@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -70,24 +69,27 @@ def run(
     logged: flags.Logged,
 ) -> int:
     """Run a pipeline."""
-    from kubexm.app.params import PipelineParams, PlanParams, RunParams
     from kubexm.cli import running
 
-    params = RunParams(
-        plan=PlanParams(
-            PipelineParams(file, set_, allow_literal_secrets),
-            Selection(only=only, from_=from_, skip=skip, hosts=hosts),
-        ),
+    return running.start(
+        file=file,
         check=check,
         debug=debug,
-        breakpoints=break_at,
+        break_at=break_at,
         simulate=simulate,
         world=world,
+        only=only,
+        from_=from_,
+        skip=skip,
+        hosts=hosts,
         parallelism=parallelism,
         on_failure=on_failure,
         require_all_hosts=require_all_hosts,
+        set_=set_,
+        allow_literal_secrets=allow_literal_secrets,
+        output=output,
+        logged=logged,
     )
-    return asyncio.run(running.run(params, output, logged))
 
 
 def plan(

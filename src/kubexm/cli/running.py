@@ -2,22 +2,64 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 from kubexm.app import runs, tasks
 from kubexm.app.execution import Front
 from kubexm.app.logs import show_as_log
-from kubexm.app.params import ResumeParams, RetryParams, RunParams
+from kubexm.app.params import PipelineParams, PlanParams, ResumeParams, RetryParams, RunParams
 from kubexm.app.runs import RunOutcome
 from kubexm.cli import endings, messages, terminal
 from kubexm.cli.output import Format, document, say
 from kubexm.common.paths import Home
 from kubexm.engine import Control
 from kubexm.errors import OutputLost
+from kubexm.plan.policy import OnFailure
+from kubexm.plan.select import Selection
 from kubexm.runtime.build import Confirm
 from kubexm.runtime.secrets import SecretVault
 
 Carry = Callable[[Front, Home], Awaitable[RunOutcome]]
+
+
+def start(
+    *,
+    file: Path,
+    check: bool = False,
+    debug: bool = False,
+    break_at: tuple[str, ...] = (),
+    simulate: bool = False,
+    world: Path | None = None,
+    only: tuple[str, ...] = (),
+    from_: tuple[str, ...] = (),
+    skip: tuple[str, ...] = (),
+    hosts: tuple[str, ...] = (),
+    parallelism: int | None = None,
+    on_failure: OnFailure | None = None,
+    require_all_hosts: bool = False,
+    set_: tuple[str, ...] = (),
+    allow_literal_secrets: bool = False,
+    output: Format = "text",
+    logged: bool,
+) -> int:
+    """Run a pipeline as a command line says; the exit code."""
+    params = RunParams(
+        plan=PlanParams(
+            PipelineParams(file, set_, allow_literal_secrets),
+            Selection(only=only, from_=from_, skip=skip, hosts=hosts),
+        ),
+        check=check,
+        debug=debug,
+        breakpoints=break_at,
+        simulate=simulate,
+        world=world,
+        parallelism=parallelism,
+        on_failure=on_failure,
+        require_all_hosts=require_all_hosts,
+    )
+    return asyncio.run(run(params, output, logged))
 
 
 async def run(params: RunParams, output: Format, logged: bool) -> int:
