@@ -6,15 +6,12 @@ It loads almost nothing, so that a signal finds somebody to answer from the firs
 from __future__ import annotations
 
 import gc
-import os
 import signal
 import sys
-from contextlib import suppress
-from types import FrameType
 
 from kubexm.cli import streams
+from kubexm.cli.leaving import leave
 
-CANCELLED = 3
 KILLED = 130
 # Modules are many objects and no garbage: to look for some as often as Python does by itself takes
 # a fifth of the time until the first connection.
@@ -62,10 +59,3 @@ def _reported(error: Exception, arguments: list[str]) -> int:
     if isinstance(error, CycloptsError):
         return usage.report_usage(error, arguments)
     return messages.report_error(error, arguments)
-
-
-def leave(_number: int, _frame: FrameType | None) -> None:
-    """Answer a signal before there is a run that could be stopped: go at once."""
-    with suppress(OSError):
-        os.write(2, b"cancelled; nothing was changed\n")
-    os._exit(CANCELLED)

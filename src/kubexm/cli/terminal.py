@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 from kubexm.app.execution import Front
-from kubexm.cli.main import leave
+from kubexm.cli.leaving import leave
 from kubexm.errors import Refused
 from kubexm.runtime.build import Confirm
 
