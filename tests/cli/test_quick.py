@@ -23,7 +23,8 @@ VALUES = st.sampled_from((
 ))  # fmt: skip
 LINES = st.lists(
     st.one_of(st.tuples(OPTIONS, VALUES), st.tuples(OPTIONS), st.tuples(VALUES)), max_size=4
-).map(lambda parts: ["run", "-f", "a.yaml", *(word for part in parts for word in part)])
+).map(lambda parts: ["-f", "a.yaml", *(word for part in parts for word in part)])
+COMMANDS = st.sampled_from((["run"], ["hosts", "check"]))
 
 
 def parsed(words: list[str]) -> dict[str, Any]:
@@ -32,14 +33,13 @@ def parsed(words: list[str]) -> dict[str, Any]:
     return dict(bound.arguments)
 
 
-@given(LINES)
-@example(
-    ["run", "-f", "a", "-o", "json", "--set", "x=1", "--set", "y=2", "--check", "--hosts", "n"]
-)
-def test_what_is_read_means_the_same_to_the_parser(words: list[str]) -> None:
-    found = quick.read(words)
+@given(COMMANDS, LINES)
+@example(["run"], ["-f", "a", "-o", "json", "--set", "x=1", "--set", "y=2", "--check"])
+@example(["hosts", "check"], ["-f", "a", "--hosts", "n1", "--hosts", "n2", "--simulate"])
+def test_what_is_read_means_the_same_to_the_parser(command: list[str], words: list[str]) -> None:
+    found = quick.read([*command, *words])
 
-    assert found is None or found == parsed(words)
+    assert found is None or found.options == parsed([*command, *words])
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,7 @@ def test_what_is_read_means_the_same_to_the_parser(words: list[str]) -> None:
         "run -f a.yaml",
         "run --file a.yaml --check",
         "run -f a.yaml --set x=1 --set y=2 --hosts n1 -o json",
+        "hosts check -f a.yaml --hosts n1 -o yaml",
         "run --only a --from b --skip c --require-all-hosts --dry-run -f a.yaml",
     ],
 )
@@ -55,12 +56,24 @@ def test_the_usual_ones_are_plain(words: str) -> None:
     found = quick.read(words.split())
 
     assert found is not None
-    assert found["file"] == Path("a.yaml")
+    assert found.options["file"] == Path("a.yaml")
 
 
 @pytest.mark.parametrize(
     "words",
-    ["", "plan -f a", "run", "run a", "run -f", "run -f a -f b", "run -f a -o xml", "run -f a -h"],
+    [
+        "",
+        "plan -f a",
+        "hosts",
+        "hosts check",
+        "hosts check -f a --check",
+        "run",
+        "run a",
+        "run -f",
+        "run -f a -f b",
+        "run -f a -o xml",
+        "run -f a -h",
+    ],
 )
 def test_what_is_not_plain_is_left_to_the_parser(words: str) -> None:
     assert quick.read(words.split()) is None

@@ -8,9 +8,13 @@ from __future__ import annotations
 import gc
 import signal
 import sys
+from typing import TYPE_CHECKING
 
 from kubexm.cli import streams
 from kubexm.cli.leaving import leave
+
+if TYPE_CHECKING:
+    from kubexm.cli.quick import Plain
 
 KILLED = 130
 # Modules are many objects and no garbage: to look for some as often as Python does by itself takes
@@ -41,14 +45,24 @@ def guarded(arguments: list[str]) -> int:
 def _run(arguments: list[str]) -> object:
     from kubexm.cli import quick
 
-    plain = quick.read(arguments)
-    if plain is not None:
-        from kubexm.cli import logs, running
-
-        return running.start(**plain, logged=logs.prepare(None, None))
+    if (plain := quick.read(arguments)) is not None:
+        return _run_plain(plain)
     from kubexm.cli.commands import app
 
     return app.meta(arguments, exit_on_error=False, print_error=False)
+
+
+def _run_plain(plain: Plain) -> int:
+    from kubexm.cli import logs
+
+    logged = logs.prepare(None, None)
+    if plain.command == ("run",):
+        from kubexm.cli import running
+
+        return running.start(**plain.options, logged=logged)
+    from kubexm.cli import looking
+
+    return looking.start(**plain.options)
 
 
 def _reported(error: Exception, arguments: list[str]) -> int:

@@ -1,4 +1,6 @@
-"""Runs whose command line is plain enough to be read without the parser, which takes long to load.
+"""Command lines that are plain enough to be read without the parser, which takes long to load.
+
+They are those of commands that call hosts, where the time until then counts.
 
 Whatever is unusual or wrong, or asks for help, is left to the parser. What is read here means the
 same to it; a test holds the two against each other.
@@ -8,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 _SWITCHES = {
     "--check": "check",
@@ -32,16 +34,42 @@ _VALUES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
 }
 
 
-def read(arguments: Sequence[str]) -> dict[str, Any] | None:
-    """What `kubexm run` is told to do; None if this is another command, or not plain."""
-    if not arguments or arguments[0] != "run":
-        return None
+_COMMANDS: Mapping[tuple[str, ...], frozenset[str]] = {
+    ("run",): frozenset(
+        (*_SWITCHES.values(), *_LISTS.values(), *(name for name, _ in _VALUES.values()))
+    ),
+    ("hosts", "check"): frozenset(
+        ("file", "hosts", "simulate", "set_", "allow_literal_secrets", "output")
+    ),
+}
+"""The options of each command, by the names of its parameters."""
+
+
+class Plain(NamedTuple):
+    """A command, and what it is told to do."""
+
+    command: tuple[str, ...]
+    options: Mapping[str, Any]
+
+
+def read(arguments: Sequence[str]) -> Plain | None:
+    """What a plain command line says; None if it is another, or not plain."""
+    for command, known in _COMMANDS.items():
+        if tuple(arguments[: len(command)]) == command:
+            options = _options(arguments[len(command) :])
+            is_plain = "file" in options and options.keys() <= known
+            return Plain(command, options) if is_plain else None
+    return None
+
+
+def _options(arguments: Sequence[str]) -> Mapping[str, Any]:
+    """Options by the names of their parameters; none if one of them is not plain."""
     found: dict[str, Any] = {}
     try:
-        _take(iter(arguments[1:]), found)
+        _take(iter(arguments), found)
     except (LookupError, StopIteration):
-        return None
-    return found if "file" in found else None
+        return {}
+    return found
 
 
 def _take(words: Iterator[str], found: dict[str, Any]) -> None:
