@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 from tests import virtual
 
 from kubexm.connector.base import Command, Completed, FileStat, LineSink
+from kubexm.connector.source import Source
 from kubexm.engine import Bus, Control, MemoryJournal, Options, execute
 from kubexm.errors import HostUnreachable, KubexmError, StepFailed
 from kubexm.plan import (
@@ -59,6 +61,15 @@ class NamedHost:
 
     async def get(self, path: str, *, sudo: bool = False) -> bytes:
         raise FileNotFoundError(path)
+
+    async def upload(self, source: Source, path: str, **_: Any) -> bool:
+        return True
+
+    async def download(self, path: str, to: Path, **_: Any) -> bool:
+        raise FileNotFoundError(path)
+
+    def here(self, path: Path) -> Path:
+        return path
 
     async def stat(self, path: str, *, sudo: bool = False) -> FileStat | None:
         return None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 from kubexm.connector.base import Command, Completed, FileStat, LineSink
 from kubexm.connector.local import LocalConnector
+from kubexm.connector.source import Source
 from kubexm.runner.host import Host
 
 T = TypeVar("T")
@@ -73,6 +75,16 @@ class Scripted:
     async def stat(self, path: str, *, sudo: bool = False) -> FileStat | None:
         found = self.files.get(path)
         return None if found is None else FileStat("file", 0o644, "root", "root", len(found))
+
+    async def upload(self, source: Source, path: str, **_: Any) -> bool:
+        self.asked.append(f"! write {path}")
+        return True
+
+    async def download(self, path: str, to: Path, **_: Any) -> bool:
+        raise FileNotFoundError(path)
+
+    def here(self, path: Path) -> Path:
+        return path
 
     def _answer(self, text: str) -> Completed:
         for beginning in sorted(self._answers, key=len, reverse=True):

@@ -40,7 +40,7 @@ class Site:
         self.doors: dict[str, Door] = {}
 
     def config(self, *names: str) -> RuntimeConfig:
-        self.doors = {name: Door(self.world.host(name)) for name in names}
+        self.doors = {name: Door(self.world.host(name), self.world.path) for name in names}
         return RuntimeConfig([HostConfig(name, door) for name, door in self.doors.items()])
 
     @property

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from kubexm.connector.base import C_LOCALE, STAT, Command, is_missing, read_stat
+from kubexm.connector.base import C_LOCALE, STAT, Command, is_missing, read_stat, reading
 from kubexm.connector.local import LocalConnector
 from kubexm.sim import World
 from kubexm.sim.programs import PROGRAMS
 
+CHECKSUMS = ("-maxdepth", "0", "-type", "f", "-exec", "sha256sum", "--", "{}", "+")
 # Run one after the other, at both places, in an empty directory.
 COMMANDS: list[tuple[str, ...]] = [
     ("mkdir", "-p", "d/e"),
@@ -55,6 +56,12 @@ COMMANDS: list[tuple[str, ...]] = [
     ("cat", "to-d/through-link"),
     ("head", "-c", "3", "--", "nothing"),
     ("sha256sum", "--", "file", "nothing", "link"),
+    reading("file", 3, count=1),
+    reading("file", 2, start=1, count=1),
+    reading("file", 4096),
+    reading("nothing", 3),
+    ("find", "-L", "file", "d", "nothing", "link", *CHECKSUMS),
+    ("stat", "-c", f"{STAT[2]}|%n", "file", "nothing"),
     ("chmod", "0640", "file"),
     ("chmod", "00640", "file"),
     ("chmod", "0640", "nothing"),

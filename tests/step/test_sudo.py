@@ -13,6 +13,7 @@ from tests.step.test_lifecycle import CASES, Case, writes
 
 from kubexm.connector.base import Command as HostCommand
 from kubexm.connector.base import Completed, Connector, FileStat, LineSink
+from kubexm.connector.source import Source
 from kubexm.runner.host import Host
 from kubexm.sim import Machine, Script, ServiceSettings, WorldSettings
 from kubexm.step import registry
@@ -73,6 +74,19 @@ class Watched:
     async def stat(self, path: str, *, sudo: bool = False) -> FileStat | None:
         self.asked.append((f"stat {path}", sudo))
         return await self._inner.stat(path, sudo=sudo)
+
+    async def upload(
+        self, source: Source, path: str, *, sudo: bool = False, **settings: Any
+    ) -> bool:
+        self.asked.append((f"upload {path}", sudo))
+        return await self._inner.upload(source, path, sudo=sudo, **settings)
+
+    async def download(self, path: str, to: Path, *, sudo: bool = False, **settings: Any) -> bool:
+        self.asked.append((f"download {path}", sudo))
+        return await self._inner.download(path, to, sudo=sudo, **settings)
+
+    def here(self, path: Path) -> Path:
+        return self._inner.here(path)
 
     def _note(self, command: HostCommand) -> None:
         self.asked.append((" ".join(command.argv), command.sudo))

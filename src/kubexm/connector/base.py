@@ -3,21 +3,26 @@
 A connector raises `ConnectionLost` when the channel broke and `HostUnreachable` when it can't be
 opened; a command's own failure is an exit code, never an exception.
 
-What may change the host is `put`, and `exec` of a command whose `changes` is true: `batch`, `get`
-and `stat` only look. A connector that acts on a `Claim` takes the lock of the host before its first
-change and asks for leave before every other; `holder.py` says what lies on the host for that.
+What may change the host is `put`, `upload`, and `exec` of a command whose `changes` is true:
+`batch`, `get`, `download` and `stat` only look. A connector that acts on a `Claim` takes the lock
+of the host before its first change and asks for leave before every other; `holder.py` says what
+lies on the host for that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, Protocol
 
-from kubexm.errors import CommandFailed
+from kubexm.connector.source import Source
+from kubexm.errors import CommandFailed, StepFailed
 
 LineSink = Callable[[str, str], None]
 """Takes a stream name (`stdout` or `stderr`) and a line as it comes."""
+Progress = Callable[[int, int], None]
+"""Takes the bytes so far, and all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,22 +132,34 @@ def read_stat(answer: Completed) -> FileStat | None:
     raise CommandFailed(STAT, answer.exit, stderr=answer.error_text)
 
 
-CAT = ("cat", "--")
-"""The command, but for the path, whose answer `read_content` reads; it wants `C_LOCALE`."""
+def reading(path: str, size: int, *, start: int = 0, count: int | None = None) -> tuple[str, ...]:
+    """The command that prints a file, or `count` blocks of a size from block `start` on.
+
+    Unlike `cat` and `head` it never waits at a pipe for somebody to write into it. It wants
+    `C_LOCALE`; `read_content` reads its answer.
+    """
+    part = (f"skip={start}",) if start else ()
+    part = (*part, f"count={count}") if count is not None else part
+    flags = ("iflag=nonblock,fullblock", "status=none")
+    return ("dd", f"if={path}", f"bs={size}", *part, *flags)
 
 
-HEAD = ("head", "-c")
-"""Reads the beginning of a file: behind it come the number of bytes, `--` and the path."""
-CHECKSUM = ("sha256sum", "--")
+def digesting(*paths: str) -> tuple[str, ...]:
+    """The command that prints the sha256 of files; of what is no file, nothing.
+
+    At a pipe `sha256sum` would wait for somebody to write into it.
+    """
+    of_files = ("-maxdepth", "0", "-type", "f", "-exec", "sha256sum", "--", "{}", "+")
+    return ("find", "-L", *paths, *of_files)
 
 
 def read_content(answer: Completed, path: str) -> bytes:
-    """What `CAT` found; `FileNotFoundError` if there is nothing at the path."""
+    """What `reading` found; `FileNotFoundError` if there is nothing at the path."""
     if answer.ok:
         return answer.stdout
     if is_missing(answer):
         raise FileNotFoundError(path)
-    raise CommandFailed((*CAT, path), answer.exit, stderr=answer.error_text)
+    raise StepFailed(f"can't read `{path}`: {answer.error_text}")
 
 
 def is_missing(answer: Completed) -> bool:
@@ -186,8 +203,33 @@ class Connector(Protocol):
     async def get(self, path: str, *, sudo: bool = False) -> bytes:
         """The content of a file; `FileNotFoundError` if there is none."""
 
+    async def upload(
+        self,
+        source: Source,
+        path: str,
+        *,
+        mode: int | None = None,
+        owner: str | None = None,
+        group: str | None = None,
+        sudo: bool = False,
+        progress: Progress | None = None,
+    ) -> bool:
+        """Write a file atomically that may be large; False if it was there already.
+
+        What has arrived is gone on with after a loss. Of a file that was there already, nothing
+        is changed, its mode and owner neither.
+        """
+
+    async def download(
+        self, path: str, to: Path, *, sudo: bool = False, progress: Progress | None = None
+    ) -> bool:
+        """Bring a file to this machine, in the same way; `FileNotFoundError` if there is none."""
+
     async def stat(self, path: str, *, sudo: bool = False) -> FileStat | None:
         """What is at a path, or None."""
+
+    def here(self, path: Path) -> Path:
+        """Where a file lies that came from the host to this path of the machine we run on."""
 
     async def close(self) -> None:
         """Release everything; what still runs is ended."""

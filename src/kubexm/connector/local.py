@@ -12,26 +12,30 @@ import asyncio
 import os
 import pwd
 import shlex
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from kubexm.connector import localfiles
 from kubexm.connector.base import (
     C_LOCALE,
-    CAT,
     STAT,
     Command,
     Completed,
     FileStat,
     LineSink,
+    Progress,
     read_content,
     read_stat,
+    reading,
 )
+from kubexm.connector.download import PIECE, ByCommands, Remote, Seen, download
 from kubexm.connector.hostlock import HostLock
 from kubexm.connector.process import Process
-from kubexm.connector.scripts import WRITE
+from kubexm.connector.scripts import DIFFERS, TAKE, WRITE
+from kubexm.connector.source import Source, part_beside
 from kubexm.connector.watch import Watch
 from kubexm.errors import StepFailed, TimedOut
 
@@ -41,6 +45,7 @@ OUTPUT_LIMIT = 1 << 20
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_COPY = 'exec <"$9"' + TAKE
 # The first line of standard input says go: until then this kubexm may die and nothing has
 # happened, from then on the watch knows the group. `read` takes no byte beyond its line.
 _GATE = 'read -r _ && cd -- "$1" && shift && exec "$@"'
@@ -110,22 +115,49 @@ class LocalConnector:
         sudo: bool = False,
     ) -> None:
         """Write a file atomically."""
-        # Two writers of one path share its temporary file: one after the other.
-        lock = self._writing.setdefault(path, asyncio.Lock())
-        async with lock:
+        async with self._alone(path):
             if sudo and not _is_root():
                 await self._put_as_root(path, data, mode, owner, group)
             else:
-                await self._put_as_ourselves(path, data, mode, owner, group)
-        if not lock.locked():
-            self._writing.pop(path, None)
+                await self._put_as_ourselves(path, (data,), mode, owner, group)
 
     async def get(self, path: str, *, sudo: bool = False) -> bytes:
         """The content of a file."""
         if not sudo or _is_root():
             return await _in_thread(localfiles.read, path)
-        command = Command((*CAT, path), env=C_LOCALE, sudo=True, changes=False)
-        return read_content(await self._run(command, None, limit=None), path)
+        command = Command(reading(path, PIECE), env=C_LOCALE, sudo=True, changes=False)
+        return read_content(await self._looked(command), path)
+
+    async def upload(
+        self,
+        source: Source,
+        path: str,
+        *,
+        mode: int | None = None,
+        owner: str | None = None,
+        group: str | None = None,
+        sudo: bool = False,
+        progress: Progress | None = None,
+    ) -> bool:
+        """Copy a file atomically; False if it was there already."""
+        async with self._alone(path):
+            if await self._has(path, source, sudo=sudo):
+                return False
+            if sudo and not _is_root():
+                await self._copy_as_root(source, path, _wanted(mode, owner, group))
+            else:
+                await self._put_as_ourselves(path, _told(source, progress), mode, owner, group)
+        return True
+
+    async def download(
+        self, path: str, to: Path, *, sudo: bool = False, progress: Progress | None = None
+    ) -> bool:
+        """Copy a file to another place of this machine; False if it was there already."""
+        return await download(self._remote(sudo=sudo), path, to, progress)
+
+    def here(self, path: Path) -> Path:
+        """A real host has files for a real machine."""
+        return path
 
     async def stat(self, path: str, *, sudo: bool = False) -> FileStat | None:
         """What is at a path."""
@@ -133,6 +165,29 @@ class LocalConnector:
             return localfiles.stat(path)
         command = Command((*STAT, path), env=C_LOCALE, sudo=True, changes=False)
         return read_stat(await self.exec(command))
+
+    @asynccontextmanager
+    async def _alone(self, path: str) -> AsyncIterator[None]:
+        """Two writers of one path share its temporary file: one after the other."""
+        lock = self._writing.setdefault(path, asyncio.Lock())
+        async with lock:
+            yield
+        if not lock.locked():
+            self._writing.pop(path, None)
+
+    async def _has(self, path: str, source: Source, *, sudo: bool) -> bool:
+        found = await self.stat(path, sudo=sudo)
+        if found is None or found.kind != "file" or found.size != source.size:
+            return False
+        seen = await self._remote(sudo=sudo).seen(path, 0)
+        return seen.digest == await source.digest()
+
+    def _remote(self, *, sudo: bool) -> Remote:
+        return ByCommands(self._looked, sudo=True) if sudo and not _is_root() else _Here()
+
+    async def _looked(self, command: Command) -> Completed:
+        """The answer to a command that only looks, all of it."""
+        return await self._run(command, None, limit=None)
 
     async def _run(
         self,
@@ -177,7 +232,12 @@ class LocalConnector:
             raise StepFailed(f"can't start `{command.argv[0]}`: {error.strerror}") from error
 
     async def _put_as_ourselves(
-        self, path: str, data: bytes, mode: int | None, owner: str | None, group: str | None
+        self,
+        path: str,
+        data: Iterable[bytes],
+        mode: int | None,
+        owner: str | None,
+        group: str | None,
     ) -> None:
         permit: localfiles.Permit = nullcontext
         if self._lock is not None:
@@ -188,13 +248,32 @@ class LocalConnector:
     async def _put_as_root(
         self, path: str, data: bytes, mode: int | None, owner: str | None, group: str | None
     ) -> None:
-        wanted = ("" if mode is None else f"{mode:04o}", owner or "", group or "")
-        command = Command(
-            ("sh", "-c", WRITE, "sh", path, *wanted), stdin=data, env=C_LOCALE, sudo=True
-        )
-        done = await self.exec(command)
+        argv = ("sh", "-c", WRITE, "sh", path, *_wanted(mode, owner, group))
+        done = await self.exec(Command(argv, stdin=data, env=C_LOCALE, sudo=True))
         if not done.ok:
             raise StepFailed(f"can't write `{path}`: {done.error_text}")
+
+    async def _copy_as_root(self, source: Source, path: str, wanted: tuple[str, str, str]) -> None:
+        size, digest = str(source.size), await source.digest()
+        words = (path, part_beside(path), size, digest, *wanted, "0", str(source.path))
+        done = await self.exec(Command(("sh", "-c", _COPY, "sh", *words), env=C_LOCALE, sudo=True))
+        if done.exit == DIFFERS:
+            raise await source.refusal(path, done.text)
+        if not done.ok:
+            raise StepFailed(f"can't write `{path}`: {done.error_text}")
+
+
+class _Here:
+    """Files of this machine that we may read ourselves."""
+
+    async def seen(self, path: str, beginning: int) -> Seen:
+        digest = await _in_thread(localfiles.digest, path)
+        found = await _in_thread(os.stat, path)
+        begun = await _in_thread(localfiles.digest, path, beginning) if beginning else ""
+        return Seen(found.st_mode & 0o7777, found.st_size, digest, begun)
+
+    async def piece(self, path: str, number: int) -> bytes:
+        return await _in_thread(localfiles.read_piece, path, PIECE, number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +294,26 @@ class _Oversight:
         self.watch.remove(group)
         if self.lock is not None:
             self.lock.leave(group)
+
+
+def _told(source: Source, progress: Progress | None) -> Iterator[bytes]:
+    """The content for a thread that takes it, told to the loop as it goes."""
+    loop, done = asyncio.get_running_loop(), 0
+
+    def pieces() -> Iterator[bytes]:
+        nonlocal done
+        for piece in source.all_pieces():
+            yield piece
+            done += len(piece)
+            if progress is not None:
+                loop.call_soon_threadsafe(progress, done, source.size)
+
+    return pieces()
+
+
+def _wanted(mode: int | None, owner: str | None, group: str | None) -> tuple[str, str, str]:
+    """Mode, owner and group for a script; empty is left alone."""
+    return "" if mode is None else f"{mode:04o}", owner or "", group or ""
 
 
 def _is_root() -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import grp
+import hashlib
 import os
 import pwd
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from io import BufferedReader
 from pathlib import Path
 from stat import S_IMODE, S_ISDIR, S_ISLNK, S_ISREG
 from typing import Literal
@@ -20,8 +22,37 @@ Permit = Callable[[], AbstractContextManager[None]]
 
 def read(path: str) -> bytes:
     """The content of a file; `FileNotFoundError` if there is none."""
+    with _opened(path) as file:
+        return file.read()
+
+
+def read_piece(path: str, size: int, number: int) -> bytes:
+    """One of the pieces of this size that a file consists of."""
+    with _opened(path) as file:
+        return os.pread(file.fileno(), size, number * size)
+
+
+def digest(path: str, size: int | None = None) -> str:
+    """The sha256 of a file, or of so many bytes at its beginning."""
+    with _opened(path) as file:
+        if size is None:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+        found = hashlib.sha256()
+        while size and (data := file.read(min(size, 1 << 20))):
+            found.update(data)
+            size -= len(data)
+        return found.hexdigest()
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[BufferedReader]:
     try:
-        return Path(path).read_bytes()
+        # A pipe would keep us waiting for whoever writes into it.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            if not S_ISREG(os.fstat(descriptor).st_mode):
+                raise StepFailed(f"can't read `{path}`: it is no file")
+            yield file
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -30,13 +61,13 @@ def read(path: str) -> bytes:
 
 def write(
     path: str,
-    data: bytes,
+    data: Iterable[bytes],
     mode: int | None,
     owner: str | None,
     group: str | None,
     permit: Permit = nullcontext,
 ) -> None:
-    """Put a file in place whole or not at all."""
+    """Put a file in place whole or not at all, its content in pieces."""
     place = Path(path)
     # The name is the same each time, so that a crash in between leaves nothing behind for good.
     # So whoever may not write any more must not touch it: it may be that of a later run.
@@ -45,9 +76,11 @@ def write(
         _write_beside(temporary, data, _wanted(path, mode, owner, group), permit)
         with permit():
             temporary.replace(place)
-    except (OSError, LookupError) as error:
+    except (OSError, LookupError, KubexmError) as error:
         with suppress(KubexmError, OSError), permit():  # a read-only file system keeps it
             temporary.unlink(missing_ok=True)
+        if isinstance(error, KubexmError):
+            raise
         reason = error.strerror if isinstance(error, OSError) else error
         raise StepFailed(f"can't write `{path}`: {reason}") from error
 
@@ -69,14 +102,14 @@ def _wanted(
 
 
 def _write_beside(
-    temporary: Path, data: bytes, wanted: tuple[int, int, int], permit: Permit
+    temporary: Path, data: Iterable[bytes], wanted: tuple[int, int, int], permit: Permit
 ) -> None:
     mode, uid, gid = wanted
     with permit():
         temporary.unlink(missing_ok=True)
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
+        file.writelines(data)
         file.flush()
         # Owner first: a change of owner takes away set-user-id bits.
         os.fchown(descriptor, uid, gid)

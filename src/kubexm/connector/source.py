@@ -1,55 +1,158 @@
-"""A file of the control machine that goes to hosts: mapped into memory and hashed once for all."""
+"""A file of the control machine that goes to hosts: opened once for all, read as it is sent."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import mmap
 import os
-from collections.abc import AsyncIterator
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from stat import S_ISREG
+from typing import IO
 
-from kubexm.errors import StepFailed
+from kubexm.errors import KubexmError, StepFailed
 
-PIECE = 128 << 10
+PIECE = 256 << 10
 """Bytes that are written at once: larger ones keep the loop from serving others."""
+AT_ONCE = 4
+"""Pieces that are read at once, off the loop."""
 
 
 class Source:
-    """One file; whoever sends it to many hosts shares one of these."""
+    """One file; whoever sends it to many hosts shares one of these.
 
-    def __init__(self, path: Path) -> None:
-        try:
-            with path.open("rb") as file:
-                self.size = os.fstat(file.fileno()).st_size
-                # An empty file can't be mapped.
-                self._map = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) if self.size else None
-        except OSError as error:
-            raise StepFailed(f"can't read `{path}`: {error.strerror}") from error
+    It is read, not mapped: a mapped file that somebody cuts off ends the whole process.
+    """
+
+    def __init__(self, path: Path, digest: str | None = None) -> None:
+        """`digest`: the sha256 that it has to have."""
+        self.descriptor = _opened(path)
+        self.size = os.fstat(self.descriptor).st_size
         self.path = path
+        self._wanted = digest
         self._digests: dict[int, asyncio.Task[str]] = {}
 
     def close(self) -> None:
-        """Unmap the file."""
-        if self._map is not None:
-            self._map.close()
+        """Let go of the file."""
+        os.close(self.descriptor)
 
     async def digest(self, size: int | None = None) -> str:
         """The sha256 of the file, or of its beginning; each is computed once, off the loop."""
-        size = self.size if size is None else size
+        if size is None and self._wanted is not None:
+            return self._wanted
+        return await self._hashed(self.size if size is None else size)
+
+    async def pieces(self, start: int = 0) -> AsyncIterator[bytes]:
+        """The content from an offset on."""
+        for place in range(start, self.size, AT_ONCE * PIECE):
+            for piece in await asyncio.to_thread(self._several, place):
+                yield piece
+
+    def all_pieces(self) -> Iterator[bytes]:
+        """The content for whoever is off the loop; raises at its end if it is not as wanted."""
+        digest = hashlib.sha256()
+        for place in range(0, self.size, PIECE):
+            piece = self._read(place)
+            digest.update(piece)
+            yield piece
+        if self._wanted not in (None, found := digest.hexdigest()):
+            raise self._changed(found)
+
+    async def refusal(self, path: str, arrived: str) -> KubexmError:
+        """Why the file has another digest at a path of a host than it has to have."""
+        found = await self._hashed(self.size)
+        if self._wanted not in (None, found):
+            return self._changed(found)
+        return StepFailed(
+            f"`{path}` did not arrive as it was sent: sha256 {arrived}, want {found}",
+            hint="try again; if it happens once more, look at the disk of the host",
+        )
+
+    async def _hashed(self, size: int) -> str:
         if (task := self._digests.get(size)) is None:
             task = asyncio.ensure_future(asyncio.to_thread(self._hash, size))
             self._digests[size] = task
         return await asyncio.shield(task)
 
-    async def pieces(self, start: int = 0) -> AsyncIterator[bytes]:
-        """The content from an offset on."""
-        for place in range(start, self.size, PIECE):
-            assert self._map is not None, "there is nothing in an empty file"
-            yield self._map[place : place + PIECE]
-
     def _hash(self, size: int) -> str:
-        if self._map is None:
-            return hashlib.sha256().hexdigest()
-        with memoryview(self._map) as whole, whole[:size] as part:
-            return hashlib.sha256(part).hexdigest()
+        digest = hashlib.sha256()
+        for place in range(0, size, PIECE):
+            digest.update(self._read(place, min(PIECE, size - place)))
+        return digest.hexdigest()
+
+    def _several(self, place: int) -> list[bytes]:
+        end = min(place + AT_ONCE * PIECE, self.size)
+        return [self._read(start) for start in range(place, end, PIECE)]
+
+    def _read(self, place: int, count: int = PIECE) -> bytes:
+        count = min(count, self.size - place)
+        data = os.pread(self.descriptor, count, place)
+        if len(data) < count:
+            raise StepFailed(
+                f"`{self.path}` became shorter while it was read",
+                hint="leave it alone until the run is over",
+            )
+        return data
+
+    def _changed(self, found: str) -> KubexmError:
+        return StepFailed(
+            f"`{self.path}` has changed since it was planned: sha256 {found}, want {self._wanted}",
+            hint="run the pipeline anew, or bring the file back and resume",
+        )
+
+
+class Sources:
+    """The files that the hosts of a run share, each opened once and closed with the run."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[Path, str | None], Source] = {}
+        self._made: dict[object, asyncio.Task[Source]] = {}
+
+    def of(self, path: Path, digest: str | None = None) -> Source:
+        """The file at a path, which has to have this digest."""
+        if (source := self._open.get((path, digest))) is None:
+            source = self._open[path, digest] = Source(path, digest)
+        return source
+
+    async def made(self, key: object, make: Callable[[IO[bytes]], None]) -> Source:
+        """A file that is made, off the loop, for all who ask by the same key."""
+        if (task := self._made.get(key)) is None:
+            task = self._made[key] = asyncio.ensure_future(asyncio.to_thread(_made, make))
+        return await asyncio.shield(task)
+
+    def close(self) -> None:
+        """Let go of all files."""
+        for task in self._made.values():
+            if task.done() and not task.cancelled() and task.exception() is None:
+                task.result().close()
+        while self._open:
+            self._open.popitem()[1].close()
+
+
+def part_beside(path: str) -> str:
+    """Where what has arrived of a file lies until it is whole: always the same name."""
+    directory, _, name = path.rpartition("/")
+    return f"{directory}/.{name}.kubexm-part"
+
+
+def _made(make: Callable[[IO[bytes]], None]) -> Source:
+    with tempfile.NamedTemporaryFile(prefix="kubexm-") as file:
+        make(file.file)
+        file.flush()
+        source = Source(Path(file.name))
+    # It is gone from its directory, and from the disk when it is closed, however we end.
+    source.path = Path(f"/proc/{os.getpid()}/fd/{source.descriptor}")
+    return source
+
+
+def _opened(path: Path) -> int:
+    try:
+        # A pipe would keep us waiting for whoever writes into it.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError as error:
+        raise StepFailed(f"can't read `{path}`: {error.strerror}") from error
+    if not S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise StepFailed(f"`{path}` is no file", hint="name a plain file of this machine")
+    return descriptor

@@ -40,7 +40,8 @@ def hint_for_error(error: StepFailed) -> str:
     if isinstance(error, CommandFailed):
         return _hint_in(error.stderr)
     cause = error.__cause__
-    return _ERRNOS.get(cause.errno or 0, "") if isinstance(cause, OSError) else ""
+    found = _ERRNOS.get(cause.errno or 0, "") if isinstance(cause, OSError) else ""
+    return found or _hint_in(error.message)
 
 
 def _hint_in(said: str) -> str:

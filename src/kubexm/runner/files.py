@@ -6,12 +6,16 @@ can travel together.
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path, PurePosixPath
+from typing import Any
 
-from kubexm.connector.base import C_LOCALE, CHECKSUM, HEAD, STAT, is_missing, read_stat
+from kubexm.connector.base import C_LOCALE, STAT, digesting, is_missing, read_stat, reading
+from kubexm.connector.source import part_beside
 from kubexm.errors import StepFailed
 from kubexm.runner import causes
-from kubexm.runner.host import Command, Completed, FileStat, Host
+from kubexm.runner.host import Command, Completed, FileStat, Host, Progress
 
 SHOWN = 1 << 16
 """Files up to this size are read to be compared, larger ones by their checksum."""
@@ -26,17 +30,30 @@ def stat_command(host: Host, path: str, *, sudo: bool | None = None) -> Command:
 
 def content_command(host: Host, path: str, limit: int, *, sudo: bool | None = None) -> Command:
     """Ask for the beginning of a file; `content` reads the answer."""
-    return host.command(*HEAD, str(limit), "--", path, sudo=sudo, env=C_LOCALE)
+    return host.command(*reading(path, limit, count=1), sudo=sudo, env=C_LOCALE)
 
 
 def checksum_command(host: Host, *paths: str, sudo: bool | None = None) -> Command:
     """Ask for the sha256 of files; `checksum_of` and `digest_of` read the answer."""
-    return host.command(*CHECKSUM, *paths, sudo=sudo, env=C_LOCALE)
+    return host.command(*digesting(*paths), sudo=sudo, env=C_LOCALE)
 
 
 def seen(answer: Completed) -> FileStat | None:
     """What is at the path; None if nothing is."""
     return read_stat(answer)
+
+
+def unlike(path: str, found: FileStat, wanted: str) -> StepFailed:
+    """The error for what is there being of another kind than what is wanted."""
+    if found.kind == "other":
+        return StepFailed(
+            f"`{path}` is neither a file nor a directory nor a link, want a {wanted}",
+            hint="remove it with a `command` step first",
+        )
+    return StepFailed(
+        f"`{path}` is a {found.kind}, want a {wanted}",
+        hint="remove it with an `absent` step first",
+    )
 
 
 def is_private(found: FileStat) -> bool:
@@ -100,8 +117,56 @@ async def write(
     sudo: bool | None = None,
 ) -> None:
     """Put a file in place whole or not at all; what is not given stays as it is."""
-    try:
+    async with _explained(host, path, sudo):
         await host.put(path, data, mode=mode, owner=owner, group=group, sudo=sudo)
+
+
+async def send(
+    host: Host,
+    source: str,
+    digest: str,
+    path: str,
+    *,
+    mode: int | None = None,
+    owner: str | None = None,
+    group: str | None = None,
+    sudo: bool | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """The same with a file of this machine, which has this sha256 and may be large."""
+    attributes: Any = {"mode": mode, "owner": owner, "group": group, "sudo": sudo}
+    async with _explained(host, path, sudo):
+        if not await host.upload(Path(source), digest, path, **attributes, progress=progress):
+            await set_attributes(host, path, **attributes)
+
+
+async def fetch(
+    host: Host,
+    path: str,
+    to: Path,
+    *,
+    sudo: bool | None = None,
+    progress: Progress | None = None,
+) -> bool:
+    """Bring a file to this machine; False if it was there already."""
+    try:
+        return await host.download(path, to, sudo=sudo, progress=progress)
+    except FileNotFoundError:
+        raise StepFailed(
+            f"there is no file `{path}`", hint="make it in a step before this one"
+        ) from None
+
+
+async def remove_part(host: Host, path: str, *, sudo: bool | None = None) -> None:
+    """Remove what has arrived of a file that was never whole."""
+    await remove(host, part_beside(path), sudo=sudo)
+
+
+@asynccontextmanager
+async def _explained(host: Host, path: str, sudo: bool | None) -> AsyncIterator[None]:
+    """Add what to do to the failure of a write."""
+    try:
+        yield
     except StepFailed as error:
         if error.hint or not (hint := await _remedy(host, path, error, sudo)):
             raise
@@ -112,6 +177,8 @@ async def _remedy(host: Host, path: str, error: StepFailed, sudo: bool | None) -
     """What to do about a file that could not be written; nothing if nobody knows."""
     if hint := causes.hint_for_error(error):
         return hint
+    if "Permission denied" in error.message:
+        return "let the step run as root by `sudo: true`, or the user write there"
     above = str(PurePosixPath(path).parent)
     missing = not await exists(host, above, sudo=sudo)
     return f"make `{above}` with a `directory` step before it" if missing else ""

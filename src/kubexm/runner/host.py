@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import IO, Any
 
-from kubexm.connector.base import Command, Completed, Connector, FileStat, LineSink
+from kubexm.connector.base import Command, Completed, Connector, FileStat, LineSink, Progress
+from kubexm.connector.source import Sources
 from kubexm.errors import CommandFailed, StepFailed
 from kubexm.runner import causes
 
 # What a step needs to describe a command; the channel itself stays out of its reach.
-__all__ = ["Command", "Completed", "FileStat", "Host", "LineSink"]
+__all__ = ["Command", "Completed", "FileStat", "Host", "LineSink", "Progress"]
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -19,7 +21,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 class Host:
     """One host: what is known of it, and the only way for a step to touch it."""
 
-    __slots__ = ("_connector", "_facts", "_sink", "_sudo", "name", "state_dir")
+    __slots__ = ("_connector", "_facts", "_sink", "_sources", "_sudo", "name", "state_dir")
 
     def __init__(
         self,
@@ -29,13 +31,15 @@ class Host:
         facts: Mapping[str, Any] | None = _NOTHING,
         sudo: bool = False,
         state_dir: str = "/var/lib/kubexm",
+        sources: Sources | None = None,
     ) -> None:
-        """`facts` is None where they were not gathered."""
+        """`facts` is None where they were not gathered; all hosts of a run share `sources`."""
         self.name = name
         self._facts = facts
         self.state_dir = state_dir
         self._connector = connector
         self._sudo = sudo
+        self._sources = Sources() if sources is None else sources
         self._sink: LineSink | None = None
 
     @property
@@ -60,6 +64,7 @@ class Host:
             facts=self._facts,
             sudo=self._sudo,
             state_dir=self.state_dir,
+            sources=self._sources,
         )
         twin._sink = sink
         return twin
@@ -103,6 +108,41 @@ class Host:
     async def get(self, path: str, *, sudo: bool | None = None) -> bytes:
         """The content of a file; `FileNotFoundError` if there is none."""
         return await self._connector.get(path, sudo=self._or_habit(sudo))
+
+    async def upload(
+        self, source: Path, digest: str, path: str, *, sudo: bool | None = None, **settings: Any
+    ) -> bool:
+        """Write a file of this machine, which has this sha256, as `put` does.
+
+        It may be large; False if it was there already, and nothing was done. `progress` is told
+        the bytes so far.
+        """
+        file = self._sources.of(source, digest)
+        return await self._connector.upload(file, path, sudo=self._or_habit(sudo), **settings)
+
+    async def upload_made(
+        self,
+        key: object,
+        make: Callable[[IO[bytes]], None],
+        path: str,
+        *,
+        sudo: bool | None = None,
+        **settings: Any,
+    ) -> bool:
+        """The same with a file that is made for it, once for all hosts with the same key."""
+        file = await self._sources.made(key, make)
+        return await self._connector.upload(file, path, sudo=self._or_habit(sudo), **settings)
+
+    async def download(
+        self, path: str, to: Path, *, sudo: bool | None = None, progress: Progress | None = None
+    ) -> bool:
+        """Bring a file to this machine; False if it was there already."""
+        habit = self._or_habit(sudo)
+        return await self._connector.download(path, to, sudo=habit, progress=progress)
+
+    def here(self, path: str) -> Path:
+        """Where a file lies that came from the host to this path of the machine we run on."""
+        return self._connector.here(Path(path))
 
     async def stat(self, path: str, *, sudo: bool | None = None) -> FileStat | None:
         """What is at a path, or None; links are not followed."""

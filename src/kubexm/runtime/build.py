@@ -13,6 +13,7 @@ from kubexm import logger
 from kubexm.cache import Cache
 from kubexm.common.roles import ALL, CONTROL_NODE
 from kubexm.connector.base import Connector
+from kubexm.connector.source import Sources
 from kubexm.errors import ConnectionLost, HostUnreachable, KubexmError, Problem, Refused
 from kubexm.runner import facts
 from kubexm.runner.host import Host
@@ -88,12 +89,19 @@ class Runtime:
         self.reasons: dict[str, Problem] = {}
         """Of the same hosts, with what to do about it apart."""
         self._config = config
+        self._sources = Sources()
         self._hosts = {host.name: self._unopened(host) for host in config.hosts}
         self._books = {name: config.books.get(name) or Book("") for name in self._hosts}
 
-    @staticmethod
-    def _unopened(host: HostConfig) -> HostRuntime:
-        way = Host(host.name, host.connector, facts=None, sudo=host.sudo, state_dir=host.state_dir)
+    def _unopened(self, host: HostConfig) -> HostRuntime:
+        way = Host(
+            host.name,
+            host.connector,
+            facts=None,
+            sudo=host.sudo,
+            state_dir=host.state_dir,
+            sources=self._sources,
+        )
         return HostRuntime(host, way)
 
     def _asks(self, name: str) -> bool:
@@ -163,6 +171,7 @@ class Runtime:
     async def _close_all(self) -> None:
         closing = (host.config.connector.close() for host in self._hosts.values())
         await asyncio.gather(*closing, return_exceptions=True)
+        self._sources.close()
 
     def host(self, name: str) -> Host:
         return self._hosts[name].host

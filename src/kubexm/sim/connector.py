@@ -5,9 +5,21 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Callable, Sequence
+from hashlib import sha256
+from pathlib import Path
 from typing import TypeVar
 
-from kubexm.connector.base import STAT, Command, Completed, FileStat, LineSink, read_stat
+from kubexm.connector.base import (
+    STAT,
+    Command,
+    Completed,
+    FileStat,
+    LineSink,
+    Progress,
+    read_stat,
+)
+from kubexm.connector.download import PIECE, Seen, download
+from kubexm.connector.source import Source
 from kubexm.errors import StepFailed, TimedOut
 from kubexm.sim.filesystem import Filesystem
 from kubexm.sim.host import SimHost, lost
@@ -20,8 +32,10 @@ R = TypeVar("R")
 class SimConnector:
     """One connection to one simulated host."""
 
-    def __init__(self, host: SimHost) -> None:
+    def __init__(self, host: SimHost, control: Path) -> None:
+        """`control`: the directory for files that come from the host."""
         self._host = host
+        self._control = control
         self._broken = False
 
     async def open(self) -> None:
@@ -69,6 +83,58 @@ class SimConnector:
     async def get(self, path: str, *, sudo: bool = False) -> bytes:
         """The content of a file."""
         return await self._transfer("read", path, lambda files: files.read(path))
+
+    async def upload(
+        self,
+        source: Source,
+        path: str,
+        *,
+        mode: int | None = None,
+        owner: str | None = None,
+        group: str | None = None,
+        sudo: bool = False,
+        progress: Progress | None = None,
+    ) -> bool:
+        """Write a file; False if it was there already."""
+        digest = await source.digest()
+
+        def write(files: Filesystem) -> bool:
+            found = files.lookup(path)
+            if found is not None and found.kind == "file" and files.digest(path) == digest:
+                return False
+            files.adopt(path, source, digest, mode=mode, owner=owner, group=group)
+            return True
+
+        written = await self._transfer("write", path, write)
+        if written and progress is not None:
+            progress(source.size, source.size)
+        return written
+
+    async def download(
+        self, path: str, to: Path, *, sudo: bool = False, progress: Progress | None = None
+    ) -> bool:
+        """Bring a file to this machine; False if it was there already."""
+        return await download(self, path, to, progress)
+
+    async def seen(self, path: str, beginning: int) -> Seen:
+        """A file, and the digest of so many bytes at its beginning."""
+
+        def look(files: Filesystem) -> Seen:
+            found, data = files.find(files.resolve(path)), files.read(path)
+            begun = sha256(data[:beginning]).hexdigest() if beginning else ""
+            return Seen(found.mode, len(data), files.digest(path), begun)
+
+        return await self._transfer("read", path, look)
+
+    async def piece(self, path: str, number: int) -> bytes:
+        """A piece of a file."""
+        start = number * PIECE
+        part = slice(start, start + PIECE)
+        return await self._transfer("read", path, lambda files: files.read(path)[part])
+
+    def here(self, path: Path) -> Path:
+        """In the world: nothing that was simulated lands on the real machine."""
+        return self._control / path.relative_to(path.anchor)
 
     async def stat(self, path: str, *, sudo: bool = False) -> FileStat | None:
         """What is at a path."""

@@ -17,6 +17,8 @@ _KINDS = {"file": "regular file", "directory": "directory", "link": "symbolic li
 
 def stat(shell: Shell, args: Sequence[str]) -> Completed:
     given, paths = options(shell, args, flags="L", valued="c")
+    if given.get("c") == f"{_STAT_FORMAT}|%n":
+        return _each(shell, "stat", paths, lambda path, name: _named(shell, path, name))
     if given.get("c") != _STAT_FORMAT:
         raise shell.unexpected()
     lines = []
@@ -24,6 +26,10 @@ def stat(shell: Shell, args: Sequence[str]) -> Completed:
         found = shell.files.find(shell.files.resolve(path) if "L" in given else path)
         lines.append(_described(shell, found))
     return said("".join(lines))
+
+
+def _named(shell: Shell, path: str, name: str) -> bytes:
+    return _described(shell, shell.files.find(path)).rstrip().encode() + f"|{name}\n".encode()
 
 
 def _described(shell: Shell, found: Inode) -> str:
@@ -74,6 +80,30 @@ def head(shell: Shell, args: Sequence[str]) -> Completed:
     if "c" not in given or len(paths) != 1:
         raise shell.unexpected()
     return Completed(0, shell.files.read(shell.path(paths[0]))[: int(given["c"])])
+
+
+def dd(shell: Shell, args: Sequence[str]) -> Completed:
+    given = dict(arg.partition("=")[::2] for arg in args)
+    if not given.keys() <= {"if", "bs", "skip", "count", "iflag", "status"} or "if" not in given:
+        raise shell.unexpected()
+    data = shell.files.read(shell.path(given["if"]))
+    size = int(given.get("bs", "512"))
+    start = size * int(given.get("skip", "0"))
+    stop = start + size * int(given["count"]) if "count" in given else None
+    return Completed(0, data[start:stop])
+
+
+def find(shell: Shell, args: Sequence[str]) -> Completed:
+    """Only as it is called for the checksums of what is a file."""
+    match list(args):
+        case ["-L", *paths, "-maxdepth", "0", "-type", "f", "-exec", "sha256sum", "--", "{}", "+"]:
+            pass
+        case _:
+            raise shell.unexpected()
+    missing = [path for path in paths if not _holds(shell, "-e", shell.path(path))]
+    summed = sha256sum(shell, [path for path in paths if _holds(shell, "-f", shell.path(path))])
+    complaints = "".join(f"find: '{path}': No such file or directory\n" for path in missing)
+    return Completed(1 if missing else 0, summed.stdout, complaints.encode())
 
 
 def sha256sum(shell: Shell, args: Sequence[str]) -> Completed:
@@ -278,6 +308,8 @@ PROGRAMS: Mapping[str, Program] = {
     "chmod": chmod,
     "chown": chown,
     "cp": cp,
+    "dd": dd,
+    "find": find,
     "grep": grep,
     "head": head,
     "ln": ln,

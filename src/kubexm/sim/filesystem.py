@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from kubexm.connector.source import Source
 from kubexm.sim.state import HostState, Inode
 
 _SHORT = 1024
@@ -39,6 +40,19 @@ class Blobs:
             temporary.replace(path)
         self._remember(name, data)
         return name
+
+    def adopt(self, source: Source, name: str) -> None:
+        """Keep the content of a file of this machine, whose sha256 is its name."""
+        place = self._directory / name
+        if place.exists():
+            return
+        temporary = place.with_name(f"{name}.{os.getpid()}")
+        try:
+            with temporary.open("wb") as file:
+                file.writelines(source.all_pieces())
+            temporary.replace(place)
+        finally:
+            temporary.unlink(missing_ok=True)
 
     def get(self, name: str) -> bytes:
         if name in self._recent:
@@ -107,14 +121,36 @@ class Filesystem:
         group: str | None = None,
     ) -> None:
         """Put a file in place; what is not given stays as it is."""
+        place, kept = self._file_at(path)
+        self._require_known(path, owner, group)
+        made = self._with_content(kept, data)
+        self._state.set(place, _changed(made, mode=mode, owner=owner, group=group))
+
+    def adopt(
+        self,
+        path: str,
+        source: Source,
+        digest: str,
+        *,
+        mode: int | None = None,
+        owner: str | None = None,
+        group: str | None = None,
+    ) -> None:
+        """The same with the content of a file of this machine, which has this sha256."""
+        place, kept = self._file_at(path)
+        self._require_known(path, owner, group)
+        self._blobs.adopt(source, digest)
+        made = msgspec.structs.replace(kept, text="", blob=digest, size=source.size)
+        self._state.set(place, _changed(made, mode=mode, owner=owner, group=group))
+
+    def _file_at(self, path: str) -> tuple[str, Inode]:
+        """Where a file comes, and what of the one that is there it keeps."""
         place = self._new_place(path)
         found = self._inode(place)
         if found is not None and found.kind == "directory":
             raise _error(errno.EISDIR, path)
         kept = found if found is not None and found.kind == "file" else Inode("file", 0o644)
-        self._require_known(path, owner, group)
-        made = self._with_content(kept, data)
-        self._state.set(place, _changed(made, mode=mode, owner=owner, group=group))
+        return place, kept
 
     def make_directory(self, path: str, mode: int = 0o755, *, parents: bool = False) -> None:
         """Make a directory; with `parents`, all above it, and none that is there already."""

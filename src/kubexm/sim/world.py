@@ -76,7 +76,7 @@ class World:
 
     def connector(self, host: str) -> SimConnector:
         """A new connection to a host."""
-        return SimConnector(self.host(host))
+        return SimConnector(self.host(host), self.path / "control")
 
     def claim(self, claim: Claim) -> None:
         """Act for a run; as soon as one of that name has a greater token, no host obeys any more.

@@ -2,7 +2,8 @@
 
 import os
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as some
 from tests.examples import many
 
-from kubexm.connector.base import C_LOCALE, CHECKSUM, HEAD, STAT, Command, Completed
+from kubexm.connector.base import C_LOCALE, STAT, Command, Completed, digesting, reading
 from kubexm.connector.ssh import fusing
 
+Kind = Callable[[str], tuple[str, ...]]
 SHOW = ("systemctl", "show", "--property=LoadState,ActiveState", "--")
 
 
@@ -32,11 +34,19 @@ def furnish(place: Path) -> None:
     (place / "back\\slash").write_text("odd")
     (place / "directory").mkdir()
     (place / "link").symlink_to("one")
+    os.mkfifo(place / "pipe")
 
 
-def looked(place: Path, *argv: str) -> Command:
-    *words, name = argv
-    return Command((*words, str(place / name)), env=C_LOCALE, changes=False)
+def stat(path: str) -> tuple[str, ...]:
+    return (*STAT, path)
+
+
+def content(path: str, size: int = 64) -> tuple[str, ...]:
+    return reading(path, size, count=1)
+
+
+def looked(place: Path, kind: Kind, name: str) -> Command:
+    return Command(kind(str(place / name)), env=C_LOCALE, changes=False)
 
 
 def run(command: Command) -> Completed:
@@ -57,15 +67,15 @@ def known(commands: Sequence[Command]) -> dict[int, Completed]:
 
 def test_looks_of_a_kind_are_made_by_one_process(place: Path) -> None:
     names = ("one", "two", "empty")
-    kinds = (STAT, (*HEAD, "64", "--"), CHECKSUM)
-    commands = [looked(place, *kind, name) for name in names for kind in kinds]
+    kinds = (stat, content, digesting)
+    commands = [looked(place, kind, name) for name in names for kind in kinds]
 
     assert len(processes(commands)) == 3
     assert known(commands) == {n: run(command) for n, command in enumerate(commands)}
 
 
 def test_whoever_asks_the_same_gets_the_same_answer(place: Path) -> None:
-    commands = [looked(place, *STAT, name) for name in ("one", "two", "one")]
+    commands = [looked(place, stat, name) for name in ("one", "two", "one")]
 
     assert processes(commands) == [(*STAT, str(place / "one"), str(place / "two"))]
     assert known(commands)[0] == known(commands)[2] == run(commands[0])
@@ -75,7 +85,7 @@ def test_other_commands_stay_as_they_are(place: Path) -> None:
     commands = [
         Command(("test", "-e", "/x")),
         Command(("test", "-e", "/x")),
-        looked(place, *STAT, "one"),
+        looked(place, stat, "one"),
         Command((*STAT, "/x"), user="somebody"),
         Command((*STAT, "/x"), cwd="/"),
     ]
@@ -84,16 +94,16 @@ def test_other_commands_stay_as_they_are(place: Path) -> None:
 
 
 def test_what_is_not_there_is_asked_for_singly(place: Path) -> None:
-    commands = [looked(place, *STAT, name) for name in ("one", "none")]
+    commands = [looked(place, stat, name) for name in ("one", "none")]
 
     assert known(commands) == {}
 
 
 def test_contents_are_asked_for_singly_where_no_size_was_seen(place: Path) -> None:
-    reads = [looked(place, *HEAD, "64", "--", name) for name in ("one", "link")]
+    reads = [looked(place, content, name) for name in ("one", "link")]
 
     assert known(reads) == {}
-    assert known([*reads, looked(place, *STAT, "one"), looked(place, *STAT, "link")]).keys() == {
+    assert known([*reads, looked(place, stat, "one"), looked(place, stat, "link")]).keys() == {
         2,
         3,
     }
@@ -101,9 +111,9 @@ def test_contents_are_asked_for_singly_where_no_size_was_seen(place: Path) -> No
 
 def test_a_file_longer_than_what_is_read_of_it_is_asked_for_singly(place: Path) -> None:
     names = ("one", "big")
-    reads = [looked(place, *HEAD, "64", "--", name) for name in names]
+    reads = [looked(place, content, name) for name in names]
 
-    assert known([*reads, *(looked(place, *STAT, name) for name in names)]).keys() == {2, 3}
+    assert known([*reads, *(looked(place, stat, name) for name in names)]).keys() == {2, 3}
 
 
 def test_units_are_told_apart() -> None:
@@ -121,9 +131,9 @@ def test_units_are_told_apart() -> None:
 
 
 names = some.sampled_from(
-    ["one", "two", "empty", "big", "odd\nname", "back\\slash", "directory", "link", "none"]
+    ["one", "two", "empty", "big", "odd\nname", "back\\slash", "directory", "link", "pipe", "none"]
 )
-kinds = some.sampled_from([STAT, CHECKSUM, (*HEAD, "64", "--"), (*HEAD, "200", "--")])
+kinds = some.sampled_from([stat, digesting, content, partial(content, size=200)])
 
 
 @pytest.fixture(scope="module")
@@ -136,9 +146,9 @@ def furnished() -> Iterator[Path]:
 @many(60)
 @given(asked=some.lists(some.tuples(kinds, names), max_size=12))
 def test_no_answer_is_another_than_it_would_be_singly(
-    furnished: Path, asked: list[tuple[tuple[str, ...], str]]
+    furnished: Path, asked: list[tuple[Kind, str]]
 ) -> None:
-    commands = [looked(furnished, *kind, name) for kind, name in asked]
+    commands = [looked(furnished, kind, name) for kind, name in asked]
 
     for number, answer in known(commands).items():
         assert answer == run(commands[number])

@@ -7,22 +7,24 @@ import shlex
 from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 import asyncssh
 
 from kubexm.connector.base import (
     C_LOCALE,
-    CAT,
     STAT,
     Claim,
     Command,
     Completed,
     FileStat,
     LineSink,
+    Progress,
     read_content,
     read_stat,
+    reading,
 )
+from kubexm.connector.download import ByCommands, download
 from kubexm.connector.scripts import WRITE
 from kubexm.connector.source import PIECE, Source
 from kubexm.connector.ssh import frames, fusing
@@ -31,7 +33,7 @@ from kubexm.connector.ssh.lanes import Lanes
 from kubexm.connector.ssh.lock import RemoteLock
 from kubexm.connector.ssh.shell import NotObeyed, Shell
 from kubexm.connector.ssh.target import Target
-from kubexm.connector.ssh.transfer import Progress, Upload
+from kubexm.connector.ssh.transfer import Upload
 from kubexm.errors import ConnectionLost, KubexmError, StepFailed, TimedOut
 
 OUTPUT_LIMIT = 1 << 20
@@ -110,11 +112,11 @@ class SshConnector:
             chosen = [n for n, look in enumerate(looks) if self._as_root(look) is root]
             if chosen:
                 async with self._shells.taken(root=root) as shell:
-                    found = await self._looked(shell, [looks[n] for n in chosen])
+                    found = await self._fused(shell, [looks[n] for n in chosen])
                 answers.update(zip(chosen, found, strict=True))
         return [answers[n] for n in range(len(looks))]
 
-    async def _looked(self, shell: Shell, commands: Sequence[Command]) -> list[Completed]:
+    async def _fused(self, shell: Shell, commands: Sequence[Command]) -> list[Completed]:
         looks = fusing.fused(commands)
         known = fusing.answers(looks, await self._asked(shell, [look.command for look in looks]))
         if left := [n for n in range(len(commands)) if n not in known]:
@@ -159,6 +161,13 @@ class SshConnector:
         async with self._dialer.bulk:
             return await upload.run("" if mode is None else f"{mode:04o}", owner or "", group or "")
 
+    async def download(
+        self, path: str, to: Path, *, sudo: bool = False, progress: Progress | None = None
+    ) -> bool:
+        """Bring a file to this machine in pieces; False if it was there already."""
+        async with self._dialer.bulk:
+            return await download(ByCommands(self._looked, sudo=sudo), path, to, progress)
+
     async def feed(self, command: Command, data: AsyncIterable[bytes]) -> Completed:
         """Run a command to its end that reads all of this data."""
         async with self._shells.taken(root=self._as_root(command)) as shell:
@@ -166,15 +175,24 @@ class SshConnector:
 
     async def get(self, path: str, *, sudo: bool = False) -> bytes:
         """The content of a file."""
-        command = Command((*CAT, path), env=C_LOCALE, sudo=sudo, changes=False)
-        async with self._shells.taken(root=sudo) as shell:
-            (answer,) = await shell.ask((frames.request(*self._launched(command)),))
-        return read_content(answer, path)
+        argv = reading(path, PIECE)
+        command = Command(argv, env=C_LOCALE, sudo=sudo, changes=False)
+        return read_content(await self._looked(command), path)
+
+    def here(self, path: Path) -> Path:
+        """A real host has files for a real machine."""
+        return path
 
     async def stat(self, path: str, *, sudo: bool = False) -> FileStat | None:
         """What is at a path."""
         command = Command((*STAT, path), env=C_LOCALE, sudo=sudo, changes=False)
         return read_stat(await self.exec(command))
+
+    async def _looked(self, command: Command) -> Completed:
+        """The answer to a command that only looks, all of it."""
+        async with self._shells.taken(root=self._as_root(command)) as shell:
+            (answer,) = await shell.ask((frames.request(*self._launched(command)),))
+        return answer
 
     @property
     def _shells(self) -> Lanes:

@@ -11,11 +11,36 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kubexm.connector.base import CHECKSUM, HEAD, STAT, Command, Completed, FileStat, read_stat
+from kubexm.connector.base import (
+    STAT,
+    Command,
+    Completed,
+    FileStat,
+    digesting,
+    read_stat,
+    reading,
+)
 
 Seen = Mapping[str, FileStat]
 Split = Callable[[bytes, Sequence[str], Seen], Sequence[bytes]]
 """Takes apart what was said of things of these names; another number of parts if it can't."""
+Argv = tuple[str, ...]
+
+# The first $1 bytes of each of the files that follow, one after the other. At a pipe it would wait.
+_BEGINNINGS = """size=$1; shift
+for file do [ -f "$file" ] || exit 1; done
+exec head -q -c "$size" -- "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Looks that differ only in the thing that they look at."""
+
+    words: Hashable
+    several: Callable[[Sequence[str]], Argv]
+    """The command that looks at several."""
+    split: Split
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +71,10 @@ class Look:
 
 def fused(commands: Sequence[Command]) -> list[Look]:
     """These commands, which only look, in as few processes as can be."""
-    kinds: dict[Hashable, list[int]] = {}
+    alike: dict[Hashable, list[int]] = {}
     for number, command in enumerate(commands):
-        kinds.setdefault(_kind(command) or number, []).append(number)
-    return [_look(commands, members) for members in kinds.values()]
+        alike.setdefault(_alike(command) or number, []).append(number)
+    return [_look(commands, members) for members in alike.values()]
 
 
 def answers(looks: Sequence[Look], said: Sequence[Completed]) -> dict[int, Completed]:
@@ -66,35 +91,42 @@ def answers(looks: Sequence[Look], said: Sequence[Completed]) -> dict[int, Compl
 
 
 def _look(commands: Sequence[Command], members: Sequence[int]) -> Look:
+    first = commands[members[0]]
+    kind, _ = _kind(first)
     askers: dict[str, list[int]] = {}
     for number in members:
-        askers.setdefault(commands[number].argv[-1], []).append(number)
-    first = commands[members[0]]
-    *words, _ = first.argv
-    if len(askers) > 1 and words[0] == "head":
-        words.insert(1, "-q")  # else it would put a title above each
-    return Look(replace(first, argv=(*words, *askers)), askers, _split(first.argv[:-1]))
+        askers.setdefault(_kind(commands[number])[1], []).append(number)
+    if kind is None or len(askers) == 1:
+        return Look(first, askers, None)
+    return Look(replace(first, argv=kind.several([*askers])), askers, kind.split)
 
 
-def _kind(command: Command) -> tuple[Hashable, ...] | None:
+def _alike(command: Command) -> tuple[Hashable, ...] | None:
     """What looks have in common that one process can make; None if it can't."""
-    *words, _ = command.argv
-    if command.stdin or _split(words) is None:
+    kind, _ = _kind(command)
+    if kind is None or command.stdin:
         return None
     env = tuple(command.env.items())
-    return (*words,), env, command.sudo, command.user, command.cwd, command.timeout
+    return kind.words, env, command.sudo, command.user, command.cwd, command.timeout
 
 
-def _split(words: Sequence[str]) -> Split | None:
-    """How the answers of a program with these words before the names are told apart."""
-    match (*words,):
-        case found if found in (STAT, CHECKSUM):
-            return _lines
-        case ("head", *_) if (*words[: len(HEAD)], words[-1]) == (*HEAD, "--"):
-            return _contents
-        case ("systemctl", "show", *_, "--"):
-            return _blocks
-    return None
+def _kind(command: Command) -> tuple[Kind | None, str]:
+    """What kind of look this is, and at what."""
+    match argv := command.argv:
+        case (*words, name) if (*words,) == STAT or words[:2] == ["systemctl", "show"]:
+            split = _lines if argv[0] == "stat" else _blocks
+            return Kind((*words,), lambda names: (*words, *names), split), name
+        case ("find", "-L", name, *_) if argv == digesting(name):
+            return Kind("digest", lambda names: digesting(*names), _lines), name
+        case ("dd", source, block, *_):
+            name, size = source.removeprefix("if="), block.removeprefix("bs=")
+            if size.isdecimal() and argv == reading(name, int(size), count=1):
+                return Kind(("content", size), lambda names: _beginnings(size, names), _cut), name
+    return None, ""
+
+
+def _beginnings(size: str, names: Sequence[str]) -> Argv:
+    return ("sh", "-c", _BEGINNINGS, "sh", size, *names)
 
 
 def _lines(said: bytes, _names: Sequence[str], _seen: Seen) -> Sequence[bytes]:
@@ -105,7 +137,8 @@ def _blocks(said: bytes, _names: Sequence[str], _seen: Seen) -> Sequence[bytes]:
     return [block + b"\n" for block in said.removesuffix(b"\n").split(b"\n\n")]
 
 
-def _contents(said: bytes, names: Sequence[str], seen: Seen) -> Sequence[bytes]:
+def _cut(said: bytes, names: Sequence[str], seen: Seen) -> Sequence[bytes]:
+    """Contents by their sizes; one that is longer than what was asked for is no whole one."""
     sizes = [seen[name].size for name in names if name in seen and seen[name].kind == "file"]
     if len(sizes) != len(names) or sum(sizes) != len(said):
         return ()

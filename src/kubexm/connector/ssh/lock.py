@@ -21,11 +21,11 @@ from kubexm.connector.ssh.shell import Shell
 from kubexm.connector.takeover import Patience
 from kubexm.errors import Refused, StepFailed, TimedOut
 
-# The directory, token, task, line and our file are $1 to $5. Of the holder that is found, or becomes
-# it, the line is printed; 3 says that it is another one, 4 that somebody keeps the directory locked.
-# Behind the line comes what is recorded of lesser tokens, and in our file: it is of an earlier
-# connection. It is read last: who has not seen our token by then has its group recorded.
-# `tee` says what is wrong with a disk, a shell does not.
+# The directory, token, task, line and our file are $1 to $5. Of the holder that is found, or
+# becomes it, the line is printed; 3 says that it is another one, 4 that somebody keeps the
+# directory locked. Behind the line comes what is recorded of lesser tokens, and in our file: it is
+# of an earlier connection. It is read last: who has not seen our token by then has its group
+# recorded. `tee` says what is wrong with a disk, a shell does not.
 _TAKE = f"""umask 077
 [ -d "$1" ] || mkdir -p -- "$1" || exit 1
 exec 9<"$1" || exit 1
