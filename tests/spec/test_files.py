@@ -1,13 +1,15 @@
 """Files beside a pipeline: part of the graph by content, byte by byte."""
 
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
 from tests.spec.texts import HOSTS, with_steps
 
 from kubexm.errors import InvalidPipeline
-from kubexm.spec import files
+from kubexm.runtime.contexts import UnitView
+from kubexm.spec import local as files
 from kubexm.spec.loader import Loader
 from kubexm.spec.overrides import parse_overrides
 from kubexm.spec.pipeline import parse_pipeline, read_pipeline
@@ -184,3 +186,126 @@ def test_a_template_that_cant_be_read_names_its_file_line_and_what_to_close(
     assert first.hint == "close `if` with `{% endif %}`"
     assert second.where == "p.yaml:21:19"
     assert second.hint == "close `{{` with `}}`"
+
+
+LARGE = b"\x00large\n" * 20_000
+
+
+def test_a_large_file_stays_where_it_is_and_the_graph_has_its_digest(tmp_path: Path) -> None:
+    (tmp_path / "${image}").write_bytes(LARGE)
+
+    graph = planned(tmp_path, "- {name: s, file: {path: /srv/image, source: '$${image}'}}").graph
+
+    digest = hashlib.sha256(LARGE).hexdigest()
+    source = str(tmp_path / "${image}")
+    step = Loader()(graph.nodes["p/m/t/s"]).static
+    assert step == FilePresent("/srv/image", source=source, sha256=digest)
+    assert graph.digests["file:${image}"] == digest
+
+
+def test_a_large_file_that_cant_be_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "image").write_bytes(LARGE)
+    step = "- {name: s, file: {path: /srv/image, source: NAME}}"
+
+    assert "there is no file `images`" in problem_of(tmp_path, step.replace("NAME", "images"))
+    assert "there is no file `.`" in problem_of(tmp_path, step.replace("NAME", "."))
+
+
+def test_what_planning_fills_in_is_no_parameter(tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+
+    for step in (
+        "file: {path: /x, content: y, sha256: z}",
+        "tree: {path: /x, source: site, contents: {a: b}}",
+    ):
+        assert "unknown parameter" in problem_of(tmp_path, f"- {{name: s, {step}}}")
+
+
+def test_a_directory_is_part_of_the_graph_by_names_modes_and_digests(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    (site / "css" / "empty").mkdir(parents=True)
+    (site / "index.html").write_text("hello ${HOME}")
+    (site / "index.html").chmod(0o640)
+    site.chmod(0o750)
+
+    step = "- {name: s, tree: {path: /srv/site, source: 'si${vars.rest}'}}"
+    graph = planned(tmp_path, step, "vars: {rest: te}\n" + HOSTS).graph
+
+    digest = hashlib.sha256(b"hello ${HOME}").hexdigest()
+    assert graph.nodes["p/m/t/s"].step.params == {
+        "path": "/srv/site",
+        "source": str(site),
+        "contents": {"index.html": f"0640 {digest}"},
+        "directories": {".": "0750", "css": "0755", "css/empty": "0755"},
+    }
+
+
+def test_what_a_directory_may_not_hold_is_refused_by_its_name(tmp_path: Path) -> None:
+    step = "- {name: s, tree: {path: /srv/site, source: site}}"
+    (tmp_path / "site").mkdir()
+    odd = tmp_path / "site" / "odd"
+
+    odd.symlink_to("elsewhere")
+    assert "`site/odd` is neither a file nor a directory" in problem_of(tmp_path, step)
+    odd.unlink()
+    os.mkfifo(odd)
+    assert "`site/odd` is neither a file nor a directory" in problem_of(tmp_path, step)
+    odd.rename(tmp_path / "site" / "two\nlines")
+    assert "`site` has a file named 'two\\nlines'" in problem_of(tmp_path, step)
+
+
+def test_a_directory_with_too_many_files_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "site").mkdir()
+    for name in "abc":
+        (tmp_path / "site" / name).touch()
+    monkeypatch.setattr(files, "MAX_FILES", 2)
+
+    step = "- {name: s, tree: {path: /srv/site, source: site}}"
+
+    assert "`site` has more than 2 files" in problem_of(tmp_path, step)
+
+
+def test_a_file_comes_beside_the_pipeline_or_where_it_is_said(tmp_path: Path) -> None:
+    steps = """
+    - {name: s, fetch: {path: /f, to: "${host.name}.log"}}
+    - {name: r, fetch: {path: /f, to: "/var/logs/${host.name}.log"}}
+    """
+
+    found = planned(tmp_path, steps)
+
+    (host,) = [host for host in found.hosts if host.name == "a"]
+    view = UnitView(host=host.described())
+    made = [Loader()(node).bind(view) for node in found.graph]
+    assert [step.resources for step in made] == [
+        (f"here:{tmp_path}/a.log",),
+        ("here:/var/logs/a.log",),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("to", "said"),
+    [
+        ("log", "the files of `a`, `b`, `c` would all come to `log`"),
+        ("'${vars.zone}.log'", "the files of `a`, `b` would all come to `z.log`"),
+        ("logs/", "`to` is `logs/`, want the path of a file"),
+        ("''", "`to` is ``, want the path of a file"),
+        (".", "`.` is a directory, want a file"),
+    ],
+)
+def test_a_place_that_is_not_each_hosts_own_is_refused(tmp_path: Path, to: str, said: str) -> None:
+    with pytest.raises(InvalidPipeline) as caught:
+        planned(tmp_path, f"- {{name: s, fetch: {{path: /f, to: {to}}}}}", ZONES)
+
+    assert any(said in problem.message for problem in caught.value.problems)
+    assert all(problem.hint for problem in caught.value.problems)
+
+
+@pytest.mark.parametrize(
+    "more", ["runOnOneOf: [web]", "runOnRoles: [db]", "when: facts.arch == 'x86_64'"]
+)
+def test_a_place_may_be_the_same_where_one_host_comes_to_it_or_nobody_knows(
+    tmp_path: Path, more: str
+) -> None:
+    planned(tmp_path, f"- {{name: s, {more}, fetch: {{path: /f, to: log}}}}", ZONES)

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.spec.schema_reader import fits
-from tests.spec.texts import planned, with_steps
+from tests.spec.texts import with_steps
 
+from kubexm.spec.pipeline import parse_pipeline
+from kubexm.spec.planner import plan
 from kubexm.spec.schema import json_schema
 from kubexm.step import registry
 
@@ -29,11 +31,12 @@ def test_every_parameter_is_explained() -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(registry.kinds()))
-def test_every_kind_has_one_example_that_is_a_valid_step_of_it(kind: str) -> None:
+def test_every_kind_has_one_example_that_is_a_valid_step_of_it(kind: str, tmp_path: Path) -> None:
     (example,) = EXAMPLE.findall(SECTIONS[kind])
     text = with_steps(example)
+    (tmp_path / "site").mkdir()
 
-    found = planned(text)
+    found = plan(parse_pipeline(text, directory=tmp_path))
 
     assert [node.step.kind for node in found.graph.nodes.values()] == [kind]
     assert fits(yaml.safe_load(text), json_schema())

@@ -9,6 +9,7 @@ import json
 import os
 import pwd
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -126,12 +127,15 @@ class SimPlace(Place):
     def __init__(self, directory: Path, settings: WorldSettings | None = None) -> None:
         self.world = World.create(directory / "world", settings)
         host = Host("there", self.world.connector("there"))
-        super().__init__(host, "/srv/root", asyncio.Runner(loop_factory=VirtualLoop))
+        loop = partial(VirtualLoop, threads=True)
+        super().__init__(host, "/srv/root", asyncio.Runner(loop_factory=loop))
         self.ask("mkdir", self.root)
 
     def state(self) -> Mapping[str, object]:
         found = self.world.snapshot().get("there", {})
-        return {key: value for key, value in found.items() if "/var/lib/kubexm" not in key}
+        kept = {key: value for key, value in found.items() if "/var/lib/kubexm" not in key}
+        came = (self.world.path / "control").rglob("*")
+        return {**kept, **{f"here:{path}": _described(path) for path in came}}
 
     def close(self) -> None:
         super().close()

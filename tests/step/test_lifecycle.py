@@ -9,10 +9,13 @@ from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.step.places import MemoryLedger, Place
 
+from kubexm.spec import local
 from kubexm.step import registry
 from kubexm.step.archives import Unpacked
 from kubexm.step.checks import Noop
@@ -21,6 +24,8 @@ from kubexm.step.contract import Step
 from kubexm.step.edits import LineInFile, ManagedBlock
 from kubexm.step.files import Absent, Directory, FilePresent, Rendered
 from kubexm.step.secrets import RenderedSecret, SecretFile
+from kubexm.step.transfers import Fetched
+from kubexm.step.trees import Mirrored
 from kubexm.step.values import Minted
 from kubexm.step.waits import Pause, WaitFor
 
@@ -80,7 +85,61 @@ def holds_something(place: Place) -> None:
     place.write("app.tgz", ARCHIVE)
 
 
+SENT = Path(__file__).parent / "sent"
+"""A directory of this machine that goes to hosts."""
+PAGE = SENT / "index.html"
+PAGE_DIGEST = sha256(PAGE.read_bytes()).hexdigest()
+
+
+def mirrored(root: str, **settings: Any) -> Mirrored:
+    contents, directories = local.listed(SENT, "sent")
+    return Mirrored(
+        f"{root}/site", str(SENT), contents=contents, directories=directories, **settings
+    )
+
+
+def holds_another_site(place: Place) -> None:
+    place.ask("mkdir", "-p", f"{place.root}/site/css")
+    place.write("site/index.html", b"another", 0o600)
+    place.write("site/run", (SENT / "run").read_bytes(), 0o755)
+    place.write("site/other", b"not ours")
+    place.ask("ln", "-s", "../other", f"{place.root}/site/css/shop.css")
+
+
 CASES = {
+    "new file from ours": Case(
+        lambda root: FilePresent(f"{root}/f", source=str(PAGE), sha256=PAGE_DIGEST, mode="0600"),
+        "+",
+        "does not exist",
+    ),
+    "file with another content than ours": Case(
+        lambda root: FilePresent(f"{root}/f", source=str(PAGE), sha256=PAGE_DIGEST),
+        "~",
+        "content differs (not shown: the file is private)",
+        writes("f", LARGE),
+    ),
+    "file with our content and another mode": Case(
+        lambda root: FilePresent(f"{root}/f", source=str(PAGE), sha256=PAGE_DIGEST, mode="0644"),
+        "~",
+        "mode 0640, want 0644",
+        writes("f", PAGE.read_bytes()),
+    ),
+    "new tree": Case(lambda root: mirrored(f"{root}/deep"), "+", "does not exist"),
+    "tree in which something is": Case(
+        mirrored,
+        "~",
+        "3 of 4 files: `index.html` content differs; mode 0600, want 0644",
+        holds_another_site,
+    ),
+    "tree with modes of its own": Case(
+        lambda root: mirrored(root, mode="0640", directory_mode="0750"),
+        "~",
+        "4 of 4 files: `index.html` content differs; mode 0600, want 0640",
+        holds_another_site,
+    ),
+    "file that comes": Case(
+        lambda root: Fetched(f"{root}/f", f"{root}/here/f"), "+", "does not exist here", writes("f")
+    ),
     "archive": Case(
         lambda root: Unpacked(f"{root}/app.tgz", f"{root}/app"),
         "+",

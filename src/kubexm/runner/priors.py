@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kubexm.errors import StepFailed
@@ -52,6 +52,19 @@ async def capture(
 async def capture_tree(host: Host, path: str, copy: str, *, sudo: bool | None = None) -> Prior:
     """The same for a directory with all that is in it."""
     return {"kind": "tree", "copy": await _copy(host, path, copy, sudo)}
+
+
+async def keep_names(
+    host: Host, path: str, names: Sequence[str], copy: str, *, sudo: bool | None = None
+) -> str:
+    """Keep these names below a directory in an archive on the host; where that is."""
+    kept = f"{_directory(host)}/{copy}"
+    await _make_directory(host, sudo)
+    listed = b"".join(name.encode() + b"\0" for name in names)
+    archive = ("--null", "--no-recursion", "-cf", f"{kept}.new", "-C", path, "-T", "-")
+    await host.run("tar", *archive, stdin=listed, sudo=sudo)
+    await host.run("mv", "-fT", "--", f"{kept}.new", kept, sudo=sudo)
+    return kept
 
 
 async def untold(host: Host, copy: str, data: Prior, *, sudo: bool | None = None) -> Prior:

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from kubexm.common.facts import FACTS_SCRIPT
+from kubexm.common.trees import PUT_IN_PLACE
 from kubexm.connector.base import Completed
+from kubexm.sim.archives import put_in_place
 from kubexm.sim.delivered import FAMILIES
 from kubexm.sim.shell import Shell, said
 from kubexm.sim.state import Service
@@ -33,7 +35,9 @@ _COLUMNS = "Filesystem Type 1024-blocks Used Available Capacity Mounted on"
 
 
 def sh(shell: Shell, args: Sequence[str]) -> Completed:
-    """Only the script that asks for facts."""
+    """Only the scripts of kubexm: the one that asks for facts, and the one for many files."""
+    if args[:3] == ("-c", PUT_IN_PLACE, "sh"):
+        return put_in_place(shell, args[3:])
     if not asks_for_facts(("sh", *args)):
         raise shell.unexpected()
     return said("".join(f"{line}\n" for line in _told(shell)))

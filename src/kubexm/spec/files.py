@@ -1,4 +1,8 @@
-"""Files beside a pipeline that its steps name: read when planning, part of the graph by content."""
+"""Files beside a pipeline that its steps name: read when planning, part of the graph by content.
+
+What is large stays where it is, and the graph has its digest: a run sends what was planned, or
+says that it has changed. So it is with the files of a directory.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +13,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from kubexm.spec import references
+from kubexm.spec import local, references
+from kubexm.spec.local import SOURCE, BadFile
 
-SOURCE = "source"
-MAX_BYTES = 4 * 1024 * 1024
-
-
-class BadFile(ValueError):
-    """A file that can't become part of a graph; `hint` says what to do."""
-
-    def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.hint = hint
+FILE, TREE, FETCH = "file", "tree", "fetch"
+TO, BESIDE = "to", "beside"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +29,13 @@ class Target:
 
 
 TARGETS = {
-    "file": Target("content", "contentBase64"),
+    FILE: Target("content", "contentBase64"),
     "template": Target("text"),
     "secret-template": Target("text"),
 }
-"""The kinds of step that take a `source`, and the parameters it stands for."""
+"""The kinds of step that take a file as `source`, and the parameters it stands for."""
+NAMING = (*TARGETS, TREE)
+"""All kinds whose `source` is read when planning."""
 
 
 class ExternalFiles:
@@ -46,18 +45,40 @@ class ExternalFiles:
         self.digests: dict[str, str] = {}
         self._directory = directory
         self._contents: dict[str, bytes] = {}
+        self._trees: dict[str, Mapping[str, Any]] = {}
 
     def embedded(self, kind: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The parameters with a `source` replaced by what the file holds."""
-        if kind not in TARGETS or SOURCE not in params:
+        """The parameters with a `source` replaced by what it holds, or by where and what it is."""
+        if kind == FETCH:
+            return {**params, BESIDE: references.escaped(str(self._path("", TO)))}
+        if kind not in NAMING or SOURCE not in params:
             return params
         name = params[SOURCE]
         given = {key: value for key, value in params.items() if key != SOURCE}
+        if kind == TREE:
+            return {**given, **self._tree(name)}
+        if kind == FILE and local.size(self._path(name), name) > local.SHORT:
+            return {**given, **self._streamed(name)}
         return {**given, **_parameter(TARGETS[kind], self._content(name), name)}
+
+    def _streamed(self, name: str) -> Mapping[str, str]:
+        path = self._path(name)
+        if (digest := self.digests.get(f"file:{name}")) is None:
+            digest = self.digests[f"file:{name}"] = local.digest(path, name)
+        return {SOURCE: references.escaped(str(path)), "sha256": digest}
+
+    def _tree(self, name: str) -> Mapping[str, Any]:
+        if name not in self._trees:
+            path = self._path(name)
+            contents, directories = local.listed(path, name)
+            source = references.escaped(str(path))
+            found = {SOURCE: source, "contents": contents, "directories": directories}
+            self._trees[name] = found
+        return self._trees[name]
 
     def _content(self, name: str) -> bytes:
         if name not in self._contents:
-            content = _read(self._path(name), name)
+            content = local.content(self._path(name), name)
             self._contents[name] = content
             self.digests[f"file:{name}"] = sha256(content).hexdigest()
         return self._contents[name]
@@ -65,30 +86,20 @@ class ExternalFiles:
     @staticmethod
     def placeholder(kind: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """The parameters as they will be, for whoever asks before any file is read."""
+        if kind == FETCH:
+            return {**params, BESIDE: "/x"}
+        if kind == TREE and isinstance(params.get(SOURCE), str):
+            return {**params, SOURCE: "/x"}
         if kind not in TARGETS or SOURCE not in params:
             return params
         given = {key: value for key, value in params.items() if key != SOURCE}
         return {**given, TARGETS[kind].text: ""}
 
-    def _path(self, name: str) -> Path:
+    def _path(self, name: str, key: str = SOURCE) -> Path:
         if self._directory is None:
-            raise BadFile(f"`{name}` is beside no file", "this pipeline did not come from a disk")
-        return self._directory / name
-
-
-def _read(path: Path, name: str) -> bytes:
-    hint = "a relative path starts beside the pipeline file"
-    try:
-        if not path.is_file():
-            raise BadFile(f"there is no file `{name}`", hint)
-        with path.open("rb") as stream:
-            content = stream.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise BadFile(f"can't read `{name}`: {error.strerror}", hint) from error
-    if len(content) > MAX_BYTES:
-        hint = "let the host fetch it with a command"
-        raise BadFile(f"`{name}` is larger than {MAX_BYTES // 2**20} MiB", hint)
-    return content
+            hint = "this pipeline did not come from a disk"
+            raise BadFile(f"`{name or key}` is beside no file", hint, key)
+        return (self._directory / name).absolute()
 
 
 def _parameter(target: Target, content: bytes, name: str) -> Mapping[str, str]:

@@ -18,12 +18,13 @@ from kubexm.common.nearest import did_you_mean
 from kubexm.errors import KubexmError
 from kubexm.spec import references, shapes
 from kubexm.spec.fields import Finding
-from kubexm.spec.files import SOURCE, TARGETS, ExternalFiles
+from kubexm.spec.files import TARGETS, ExternalFiles
 from kubexm.spec.forms import camel
+from kubexm.spec.local import SOURCE
 from kubexm.spec.references import BadReference
 from kubexm.step import registry
 from kubexm.step.contract import Step
-from kubexm.step.parameters import Mode
+from kubexm.step.parameters import PLANNED, Mode
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class Parameter:
     default: Any
     required: bool
     is_mode: bool = False
+    is_planned: bool = False
+    """Whether planning fills it in, and no file has it."""
 
     @property
     def described(self) -> types.Type:
@@ -69,10 +72,17 @@ def parameters_of(kind: str) -> Mapping[str, Parameter]:
             _default(item),
             _is_required(item),
             hints[item.name] == Mode,
+            is_planned=item.metadata == PLANNED,
         )
         for item in dataclasses.fields(cls)
         if item.init
     }
+
+
+def written_parameters(kind: str) -> Mapping[str, Parameter]:
+    """Those of them that a file may have."""
+    known = parameters_of(kind)
+    return {name: parameter for name, parameter in known.items() if not parameter.is_planned}
 
 
 def _is_required(item: dataclasses.Field[Any]) -> bool:
@@ -121,7 +131,7 @@ def findings(kind: str, params: Any) -> list[Finding]:
     """All that is wrong with the parameters of a step of a known kind."""
     if not isinstance(params, Mapping):
         return []  # the model says so
-    known = parameters_of(kind)
+    known = written_parameters(kind)
     if kind in TARGETS:
         known = {**known, SOURCE: _SOURCE}
     found = [*_unknown(params, known), *_missing(params, known), *_bad_references(params)]
@@ -133,7 +143,7 @@ def findings(kind: str, params: Any) -> list[Finding]:
     usable = {
         name: value
         for name, value in given.items()
-        if name in known and not references.holds_references(value)
+        if name in parameters_of(kind) and not references.holds_references(value)
     }
     return [*found, *_objections(kind, given, _without(usable, found))]
 

@@ -18,9 +18,10 @@ from msgspec import inspect as types
 from kubexm.sim.settings import WorldSettings
 from kubexm.spec import conditions, model, references, shapes
 from kubexm.spec.docstrings import class_example, class_text, field_texts
-from kubexm.spec.files import SOURCE, TARGETS
+from kubexm.spec.files import TARGETS
 from kubexm.spec.forms import Form
-from kubexm.spec.parameters import Parameter, as_written, parameters_of
+from kubexm.spec.local import SOURCE
+from kubexm.spec.parameters import Parameter, as_written, written_parameters
 from kubexm.step import registry
 from kubexm.step.contract import Expander, Minter, Reader, Step
 
@@ -216,7 +217,7 @@ def render_pipeline_reference() -> str:
 def _secret_places() -> Iterator[str]:
     """A row for each kind of step that takes secret values."""
     for kind, cls in sorted(registry.kinds().items()):
-        known = parameters_of(kind).items()
+        known = written_parameters(kind).items()
         names = [f"`{name}`" for name, item in known if item.field in cls.takes_secrets]
         if names:
             yield f"| [`{kind}`](steps.md#{kind}) | {', '.join(names)} |\n"
@@ -351,9 +352,9 @@ def _default(value: Any) -> str:
 def _step(kind: str, cls: type[Step]) -> str:
     lines = [f"## {kind}", "", as_written(kind, class_text(cls)), *_nature(cls), ""]
     lines.extend(_example(cls))
-    known = dict(parameters_of(kind))
+    known = written_parameters(kind)
     rows = [_parameter(name, parameter, cls) for name, parameter in known.items()]
-    if kind in TARGETS:
+    if kind in TARGETS and SOURCE not in known:
         text = f"A file beside the pipeline file, in place of `{TARGETS[kind].text}`."
         rows.append((f"`{SOURCE}`", "text", "", text))
     return "\n".join([*lines, *(_table(rows) if rows else ["It has no parameters."]), ""])

@@ -13,10 +13,11 @@ from kubexm.sim.settings import WorldSettings
 from kubexm.spec import conditions, shapes
 from kubexm.spec.docstrings import class_text
 from kubexm.spec.fields import InSchema
-from kubexm.spec.files import SOURCE, TARGETS
+from kubexm.spec.files import TARGETS
 from kubexm.spec.forms import Filled, Form, Range
+from kubexm.spec.local import SOURCE
 from kubexm.spec.model import PipelineSpec
-from kubexm.spec.parameters import parameters_of
+from kubexm.spec.parameters import written_parameters
 from kubexm.step import registry
 
 Schema = dict[str, Any]
@@ -130,7 +131,7 @@ def _with_kinds(step: Schema) -> None:
 
 
 def _parameters(kind: str) -> Schema:
-    known = parameters_of(kind)
+    known = written_parameters(kind)
     properties = {name: _open(parameter.described) for name, parameter in known.items()}
     if kind in TARGETS:
         properties[SOURCE] = {"type": "string"}

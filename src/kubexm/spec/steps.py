@@ -19,12 +19,14 @@ from kubexm.spec import (
     references,
     secrets,
     sources,
+    targets,
     templating,
 )
 from kubexm.spec.expressions import BadExpression, Expression
 from kubexm.spec.fields import Finding, shown
-from kubexm.spec.files import SOURCE, TARGETS, BadFile, ExternalFiles
+from kubexm.spec.files import BESIDE, FETCH, NAMING, TO, ExternalFiles
 from kubexm.spec.inventory import Inventory, InventoryHost, OnHosts, remedy
+from kubexm.spec.local import SOURCE, BadFile
 from kubexm.spec.model import StepFields
 from kubexm.spec.references import BadReference, Reference
 from kubexm.spec.source import DataPath
@@ -183,7 +185,7 @@ class StepPlanner:
             params = self._files.embedded(step.kind, params)
             condition = expressions.compile_expression(when) if when else None
         except BadFile as error:
-            self._lost(path, Finding((*inside, SOURCE), str(error), error.hint))
+            self._lost(path, Finding((*inside, error.key), str(error), error.hint))
             return
         except BadExpression as error:
             place = conditions.place(step.kind, path)
@@ -192,6 +194,10 @@ class StepPlanner:
         if (unreadable := templating.unreadable(step.kind, step.params, params)) is not None:
             self._lost(path, unreadable.under(*inside))
             return
+        if step.kind == FETCH and not step.run_on_one_of and condition is None:
+            known = [self._inventory.hosts[name] for name in hosts]
+            clashes = targets.clashes(params[TO], params[BESIDE], known)
+            self.findings.extend(finding.under(*inside, TO) for finding in clashes)
         named = tuple(_named(params, inside))
         asked = [reference for _, reference in named]
         asked.extend(condition.references if condition else ())
@@ -205,7 +211,7 @@ class StepPlanner:
         self, kind: str, params: Mapping[str, Any], inside: DataPath, hosts: Sequence[str]
     ) -> Mapping[str, Any] | None:
         """The parameters with a `source` that is the name of a file; None if it comes to none."""
-        if kind not in TARGETS or not references.holds_references(source := params.get(SOURCE)):
+        if kind not in NAMING or not references.holds_references(source := params.get(SOURCE)):
             return params
         asked = [reference for _, reference in _named(source, inside)]
         self.variables.update(reference.path[0] for reference in asked if reference.root == "vars")

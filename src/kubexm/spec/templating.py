@@ -8,7 +8,7 @@ from typing import Any
 from kubexm.errors import InvalidInput
 from kubexm.spec import references
 from kubexm.spec.fields import Finding
-from kubexm.spec.files import SOURCE
+from kubexm.spec.local import SOURCE
 from kubexm.templates import render
 from kubexm.templates.syntax import Fault
 

@@ -16,6 +16,7 @@ from kubexm.runner.priors import Prior
 from kubexm.runtime.contexts import StepContext
 from kubexm.step.contract import Step, Values, Verdict
 from kubexm.step.parameters import (
+    PLANNED,
     PRIVATE_MODE,
     Mode,
     mode_bits,
@@ -26,6 +27,7 @@ from kubexm.step.parameters import (
     require_one,
 )
 from kubexm.step.registry import step
+from kubexm.step.transfers import told
 from kubexm.templates import render
 
 _UNTOLD = " (not shown: the file is private)"
@@ -52,6 +54,12 @@ class FilePresent(Step):
     """All that the file holds; without it, what is there stays, and a new file is empty."""
     content_base64: str | None = None
     """The same in base64, for what is no text."""
+    source: str | None = None
+    """A file of the machine that runs kubexm, in place of `content`: its path, beside the pipeline
+    file unless it begins with `/`. It may be large: above 64 KiB it is sent in a stream, which
+    goes on where it was cut off, and the plan holds its checksum in place of its content."""
+    sha256: str | None = field(default=None, metadata=PLANNED)
+    """The checksum that `source` has to have."""
     mode: Mode = None
     """Octal digits in quotes, such as `"0644"`; left alone unless given, `0644` for a new file;
     `0600` if a secret value is in it."""
@@ -70,7 +78,12 @@ class FilePresent(Step):
     def __post_init__(self) -> None:
         require_absolute(path=self.path)
         require_mode(self.mode)
-        require_at_most_one(content=self.content, content_base64=self.content_base64)
+        require_at_most_one(
+            content=self.content, content_base64=self.content_base64, source=self.source
+        )
+        require_absolute(source=self.source)
+        if (self.source is None) != (self.sha256 is None):
+            raise ValueError("`source` needs `sha256`")
         if self.content_base64 is not None:
             require_base64(content_base64=self.content_base64)
 
@@ -86,7 +99,7 @@ class FilePresent(Step):
 
     def probe(self, host: Host) -> Sequence[Command]:
         look = files.stat_command(host, self.path, sudo=self.sudo)
-        if self._wanted is None:
+        if not self._has_content:
             return (look,)
         if self._is_compared:
             read = files.content_command(host, self.path, files.SHOWN + 1, sudo=self.sudo)
@@ -98,11 +111,8 @@ class FilePresent(Step):
         found = files.seen(answers[0])
         if found is None:
             return Verdict.needed("does not exist", "+", self._diff(None))
-        if found.kind != "file" and (found.kind != "link" or self._wanted is None):
-            raise StepFailed(
-                f"`{self.path}` is a {found.kind}, want a file",
-                hint="remove it with an `absent` step first",
-            )
+        if found.kind != "file" and (found.kind != "link" or not self._has_content):
+            raise files.unlike(self.path, found, "file")
         if found.kind == "link":
             return Verdict.needed("is a link, want a file", "~")
         reasons = differences(found, mode_bits(self.mode), self.owner, self.group)
@@ -117,13 +127,22 @@ class FilePresent(Step):
         await _remember(ctx, self.path, private=self.secret, sudo=self.sudo)
         attributes: Any = {"mode": mode_bits(self.mode), "owner": self.owner, "group": self.group}
         content = self._wanted
-        if content is None and await files.exists(ctx.host, self.path, sudo=self.sudo):
+        if self.source is not None and self.sha256 is not None:
+            attributes |= {"sudo": self.sudo, "progress": told(ctx)}
+            await files.send(ctx.host, self.source, self.sha256, self.path, **attributes)
+        elif content is None and await files.exists(ctx.host, self.path, sudo=self.sudo):
             await files.set_attributes(ctx.host, self.path, **attributes, sudo=self.sudo)
         else:
             await files.write(ctx.host, self.path, content or b"", **attributes, sudo=self.sudo)
 
     async def rollback(self, ctx: StepContext) -> None:
         await _restored(ctx, self.path, self.sudo)
+        if self.source is not None:
+            await files.remove_part(ctx.host, self.path, sudo=self.sudo)
+
+    @property
+    def _has_content(self) -> bool:
+        return self.source is not None or self._wanted is not None
 
     @property
     def _wanted(self) -> bytes | None:
@@ -134,15 +153,16 @@ class FilePresent(Step):
     @property
     def _is_compared(self) -> bool:
         """Whether the content itself is looked at, and not only its checksum."""
-        return not self.secret and len(self._wanted or b"") <= files.SHOWN
+        is_short = self.source is None and len(self._wanted or b"") <= files.SHOWN
+        return is_short and not self.secret
 
     def _differs(self, answers: Sequence[Completed]) -> bool:
-        if self._wanted is None:
+        if not self._has_content:
             return False
         if self._is_compared:
             return files.content(answers[1], self.path) != self._wanted
-        found = files.checksum_of(answers[1], self.path)
-        return found != sha256(self._wanted).hexdigest()
+        wanted = self.sha256 or sha256(self._wanted or b"").hexdigest()
+        return files.checksum_of(answers[1], self.path) != wanted
 
     def _diff(self, old: bytes | None) -> str:
         if self._wanted is None or not self._is_compared:
@@ -326,10 +346,7 @@ class Directory(Step):
         if found is None:
             return Verdict.needed("does not exist", "+")
         if found.kind != "directory":
-            raise StepFailed(
-                f"`{self.path}` is a {found.kind}, want a directory",
-                hint="remove it with an `absent` step first",
-            )
+            raise files.unlike(self.path, found, "directory")
         reasons = differences(found, mode_bits(self.mode), self.owner, self.group)
         return Verdict.needed("; ".join(reasons), "~") if reasons else Verdict.holds()
 

@@ -11,6 +11,8 @@ from kubexm.common.secrets import SCHEMES, is_reference
 Mode = str | int | None
 PRIVATE_MODE = "0600"
 """Of a file with a secret in it, unless another is given."""
+PLANNED = {"planned": True}
+"""Of a field that no file has: planning fills it in."""
 _OCTAL = re.compile("0?[0-7]{3,4}")
 SECRETS = {
     "command": ("secret_env", "secret_stdin"),
@@ -64,14 +66,14 @@ def require_at_most_one(**choices: object) -> None:
         raise BadParameter(f"give only one of {_listed(given)}", "keep one of them")
 
 
-def require_mode(mode: Mode) -> None:
+def require_mode(mode: Mode, name: str = "mode") -> None:
     """A mode is octal digits as text: a bare 644 is a number, and another one than 0644."""
     if isinstance(mode, int):
-        message = f"`mode` is the number {mode}, want octal digits as text in quotes"
-        raise BadParameter(message, f'write `mode: "{_meant(mode)}"`')
+        message = f"`{name}` is the number {mode}, want octal digits as text in quotes"
+        raise BadParameter(message, f'write `{name}: "{_meant(mode)}"`')
     if mode is not None and not _OCTAL.fullmatch(mode):
-        message = f"`mode` is `{mode}`, want three or four octal digits"
-        raise BadParameter(message, 'write three or four of 0 to 7, such as `mode: "0644"`')
+        message = f"`{name}` is `{mode}`, want three or four octal digits"
+        raise BadParameter(message, f'write three or four of 0 to 7, such as `{name}: "0644"`')
 
 
 def _meant(mode: int) -> str:

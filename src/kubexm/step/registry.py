@@ -41,6 +41,8 @@ _HOMES = {
     "secret-file": "secrets",
     "secret-template": "secrets",
     "service": "services",
+    "fetch": "transfers",
+    "tree": "trees",
     "value": "values",
     "mint": "values",
     "wait": "waits",
