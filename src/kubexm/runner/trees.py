@@ -13,7 +13,7 @@ from typing import IO, Any
 from kubexm.common.trees import PUT_IN_PLACE
 from kubexm.connector.base import C_LOCALE, STAT, Completed, read_stat
 from kubexm.errors import CommandFailed, StepFailed
-from kubexm.runner import files, priors
+from kubexm.runner import causes, files, priors
 from kubexm.runner.host import Command, FileStat, Host, Progress
 from kubexm.runner.priors import Prior
 
@@ -147,7 +147,12 @@ async def _put_in_place(
 ) -> None:
     words = (path, archive, owner or "", group or "", mode)
     command = host.command("sh", "-c", PUT_IN_PLACE, "sh", *words, sudo=sudo, env=C_LOCALE)
-    Host.checked(("tar", path), await host.execute(command))
+    done = await host.execute(command)
+    if not done.ok:
+        # The first complaint is the reason; those after it follow from it.
+        reason = (done.error_text.splitlines() or ["no reason given"])[0]
+        hint = causes.hint_for(("tar",), done)
+        raise StepFailed(f"can't put files below `{path}`: {reason}", hint=hint)
 
 
 _Member = tuple[str, Wanted, int, int]

@@ -88,11 +88,16 @@ class Shell(asyncssh.SSHClientSession[bytes]):
         The request tells when it is about to do so: until then, the shell may read ahead.
         """
         self.is_spent = True
-        await self.ask((request,))
-        last = _Answer(sink, limit, asyncio.get_running_loop().create_future())
+        loop = asyncio.get_running_loop()
+        ready = _Answer(None, None, loop.create_future())
+        last = self._last = _Answer(sink, limit, loop.create_future())
         for stream in self._streams.values():
-            stream.expect((last,))
-        self._last = last
+            # Both at once: what fails at once may say so together with the answer before it.
+            stream.expect((ready, last))
+        self._channel.write(frames.joined((request,)))
+        await ready.done
+        if ready.is_refused:
+            raise NotObeyed
         with suppress(OSError):  # it does not want the rest
             async for piece in data:
                 self._channel.write(piece)

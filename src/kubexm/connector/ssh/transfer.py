@@ -6,6 +6,7 @@ transfer that was cut off goes on from there, also after kubexm was killed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import Protocol
 
@@ -13,6 +14,9 @@ from kubexm.connector.base import C_LOCALE, Command, Completed, Progress
 from kubexm.connector.scripts import ARRIVED, DIFFERS, TAKE
 from kubexm.connector.source import Source, part_beside
 from kubexm.errors import StepFailed
+
+
+_LINE = re.compile(r"^sh: \d+: ")
 
 
 class Runs(Protocol):
@@ -47,7 +51,9 @@ class Upload:
         if done.exit == DIFFERS:
             raise await self._source.refusal(self._path, done.text)
         if not done.ok:
-            raise StepFailed(f"can't write `{self._path}`: {done.error_text}")
+            # Without the line of our script that it happened in.
+            reason = _LINE.sub("", done.error_text)
+            raise StepFailed(f"can't write `{self._path}`: {reason}")
         return True
 
     async def _found(self, wanted: str) -> tuple[bool, int]:
