@@ -203,6 +203,8 @@ A `when` may ask for such a value, too.
 
 Where a step takes a `source`, the path starts beside the pipeline file.
 The file is read when planning; its content is part of the graph.
+Of a `file` step that is so up to 64 KiB: of a larger one, and of the files of a `tree`, the graph
+has the checksum, and a run sends what has that checksum or says that it has changed.
 Its name may hold `${item}`, and `${vars.NAME}` where that is the same on all hosts of the step.
 """
 
