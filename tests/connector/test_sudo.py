@@ -6,6 +6,7 @@ import asyncio
 import os
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ from tests.connector.sudoers import Sudoer
 from kubexm.connector.base import Claim, Command, Completed
 from kubexm.connector.hostlock import HostLock
 from kubexm.connector.local import LocalConnector
+from kubexm.connector.source import Source
 from kubexm.connector.takeover import Patience
-from kubexm.errors import TimedOut
+from kubexm.errors import StepFailed, TimedOut
 
 Test = Callable[..., None]
 OBSTACLE = sudoers.obstacle()
@@ -153,3 +155,48 @@ def test_writes_and_reads_files_of_roots(connector: LocalConnector, tmp_path: Pa
 
     asyncio.run(scenario())
     run(connector, "rm", "-rf", str(place), sudo=True)
+
+
+@by_a_sudoer
+def test_large_files_of_root_are_written_and_fetched(
+    connector: LocalConnector, tmp_path: Path
+) -> None:
+    data = os.urandom(9_000_000)
+    ours, to = tmp_path / "ours", tmp_path / "here"
+    ours.write_bytes(data)
+    directory = run(connector, "mktemp", "-d", sudo=True).text
+    path = f"{directory}/f"
+
+    async def scenario() -> None:
+        with closing(Source(ours)) as source:
+            assert await connector.upload(source, path, mode=0o600, sudo=True)
+            assert not await connector.upload(source, path, sudo=True)
+        assert await connector.download(path, to, sudo=True)
+        found = await connector.stat(path, sudo=True)
+        assert found is not None
+        assert (found.owner, found.mode, found.size) == ("root", 0o600, len(data))
+
+    try:
+        asyncio.run(scenario())
+        assert to.read_bytes() == data
+    finally:
+        run(connector, "rm", "-rf", directory, sudo=True)
+
+
+@by_a_sudoer
+def test_a_large_file_that_changed_since_it_was_planned_is_not_written_as_root(
+    connector: LocalConnector, tmp_path: Path
+) -> None:
+    (tmp_path / "ours").write_bytes(b"another")
+    directory = run(connector, "mktemp", "-d", sudo=True).text
+
+    async def scenario() -> None:
+        source = Source(tmp_path / "ours", "0" * 64)
+        with closing(source), pytest.raises(StepFailed, match="has changed since it was planned"):
+            await connector.upload(source, f"{directory}/f", sudo=True)
+
+    try:
+        asyncio.run(scenario())
+        assert run(connector, "ls", "-A", directory, sudo=True).text == ""
+    finally:
+        run(connector, "rm", "-rf", directory, sudo=True)

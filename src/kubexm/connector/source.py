@@ -119,7 +119,11 @@ class Sources:
         """A file that is made, off the loop, for all who ask by the same key."""
         if (task := self._made.get(key)) is None:
             task = self._made[key] = asyncio.ensure_future(asyncio.to_thread(_made, make))
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        except Exception:
+            self._made.pop(key, None)  # the next attempt makes it anew
+            raise
 
     def close(self) -> None:
         """Let go of all files."""

@@ -34,10 +34,7 @@ async def capture(
     if found is None:
         return ABSENT
     if found.kind == "other":
-        raise StepFailed(
-            f"`{path}` is neither a file nor a directory nor a link: it could not be restored",
-            hint="remove it with a `command` step",
-        )
+        raise lost_if_removed(path)
     prior: dict[str, Any] = {"kind": found.kind, **_attributes(found)}
     if found.kind == "link":
         prior["target"] = await _target(host, path, sudo)
@@ -47,6 +44,14 @@ async def capture(
         data = await host.get(path, sudo=sudo)
         prior["content"] = b64encode(data).decode()
     return prior
+
+
+def lost_if_removed(path: str) -> StepFailed:
+    """The error for what no rollback could bring back."""
+    return StepFailed(
+        f"`{path}` is neither a file nor a directory nor a link: it could not be restored",
+        hint="remove it with a `command` step",
+    )
 
 
 async def capture_tree(host: Host, path: str, copy: str, *, sudo: bool | None = None) -> Prior:

@@ -86,15 +86,19 @@ async def send(
     """Bring files of this machine below a directory, in one stream, each put in place whole."""
     members = [_member(path, name, file, known) for name, file in wanted.items()]
     folders = [(name, mode) for name, mode in directories.items() if name != "."]
-    archive = f"{host.state_dir}/trees/{sha256(path.encode()).hexdigest()[:32]}.tar"
-    await files.make_directory(host, f"{host.state_dir}/trees", mode=0o700, sudo=sudo)
+    archive = _archive(host, path)
+    await files.make_directory(host, archive.rpartition("/")[0], mode=0o700, sudo=sudo)
 
     def pack(file: IO[bytes]) -> None:
         _pack(Path(source), members, folders, file)
 
     key = (source, tuple(members), tuple(folders))
     await host.upload_made(key, pack, archive, mode=0o600, sudo=sudo, progress=progress)
-    await _put_in_place(host, path, archive, owner, group, f"{directories['.']:04o}", sudo)
+    try:
+        await _put_in_place(host, path, archive, owner, group, f"{directories['.']:04o}", sudo)
+    except StepFailed:
+        await files.remove(host, archive, sudo=sudo)
+        raise
     await files.remove(host, archive, sudo=sudo)
 
 
@@ -125,6 +129,7 @@ async def capture(
 
 async def restore(host: Host, path: str, prior: Prior, *, sudo: bool | None = None) -> str | None:
     """Bring back what was there; if something may not be touched, why it is left."""
+    await files.remove_part(host, _archive(host, path), sudo=sudo)
     if copy := prior.get("copy"):
         await _put_in_place(host, path, copy, None, None, "", sudo)
     for some in _portions([f"{path}/{name}" for name in prior["absent"]]):
@@ -134,6 +139,11 @@ async def restore(host: Host, path: str, prior: Prior, *, sudo: bool | None = No
         if not await files.remove_empty(host, directory, sudo=sudo):
             return f"`{directory}` is not empty"
     return None
+
+
+def _archive(host: Host, path: str) -> str:
+    """Where the files that go below a directory arrive on the host."""
+    return f"{host.state_dir}/trees/{sha256(path.encode()).hexdigest()[:32]}.tar"
 
 
 async def _put_in_place(

@@ -125,6 +125,8 @@ class Edit(Step):
         found = files.seen(answers[0])
         if found is None:
             return None
+        if found.kind == "other":
+            raise files.unlike(self.path, found, "file")
         if found.kind != "file":
             raise StepFailed(
                 f"`{self.path}` is a {found.kind}, want a file",

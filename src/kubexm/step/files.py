@@ -294,6 +294,8 @@ class Absent(Step):
                 f"`{self.path}` is a directory",
                 hint="set `recursive: true` to remove it with all that is in it",
             )
+        if found.kind == "other":
+            raise priors.lost_if_removed(self.path)
         return Verdict.needed(f"a {found.kind} is there", "-")
 
     async def run(self, ctx: StepContext) -> None:

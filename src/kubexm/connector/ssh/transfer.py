@@ -15,7 +15,6 @@ from kubexm.connector.scripts import ARRIVED, DIFFERS, TAKE
 from kubexm.connector.source import Source, part_beside
 from kubexm.errors import StepFailed
 
-
 _LINE = re.compile(r"^sh: \d+: ")
 
 
