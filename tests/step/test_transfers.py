@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -47,7 +48,7 @@ def test_how_far_it_has_come_is_told_a_few_times_in_a_second(
     clock = iter([10.0, 10.1, 10.24, 10.26, 10.3])
     monkeypatch.setattr(transfers, "time", type("Clock", (), {"monotonic": lambda: next(clock)}))
     said: list[tuple[float, float, str]] = []
-    tell = transfers.told(sim.context(progress=lambda *all: said.append(all)))
+    tell = transfers.progress_of(sim.context(progress=lambda *all: said.append(all)))
 
     for done in range(1, 6):
         tell(done << 20, 5 << 20)
@@ -147,6 +148,18 @@ def test_a_directory_that_is_missing_is_made(place: Place) -> None:
 
     assert place.verdict(extended).satisfied
     assert place.verdict(Directory(f"{step.path}/new", mode="0750")).satisfied
+
+
+def test_a_slash_at_the_end_of_a_path_means_nothing(place: Place) -> None:
+    step = replace(mirrored(place.root), path=f"{place.root}/site/")
+    before = place.state()
+
+    place.run(step)
+
+    assert place.verdict(step).satisfied
+    assert place.verdict(mirrored(place.root)).satisfied
+    place.undo(step)
+    assert place.state() == before
 
 
 def test_what_others_have_put_into_a_tree_stays(place: Place) -> None:

@@ -146,7 +146,7 @@ class LocalConnector:
             if sudo and not _is_root():
                 await self._copy_as_root(source, path, _wanted(mode, owner, group))
             else:
-                await self._put_as_ourselves(path, _told(source, progress), mode, owner, group)
+                await self._put_as_ourselves(path, _reported(source, progress), mode, owner, group)
         return True
 
     async def download(
@@ -296,7 +296,7 @@ class _Oversight:
             self.lock.leave(group)
 
 
-def _told(source: Source, progress: Progress | None) -> Iterator[bytes]:
+def _reported(source: Source, progress: Progress | None) -> Iterator[bytes]:
     """The content for a thread that takes it, told to the loop as it goes."""
     loop, done = asyncio.get_running_loop(), 0
 

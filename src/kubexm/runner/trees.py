@@ -20,6 +20,7 @@ from kubexm.runner.priors import Prior
 WORDS = 64 << 10
 """Bytes of names that one command takes."""
 _STAT_NAMED = (*STAT[:2], f"{STAT[2]}|%n", *STAT[3:])
+_FIELDS = STAT[2].count("|") + 1
 _MISSING = ("No such file or directory", "Not a directory")
 
 
@@ -60,9 +61,8 @@ def found(answers: Sequence[Completed], paths: Sequence[str]) -> Found:
     for answer in answers:
         _require_read(answer)
     for line in _lines(answers[:looks]):
-        about, _, name = _split(line)
-        stat = read_stat(Completed(0, about.encode()))
-        if stat is not None:
+        *about, name = line.split("|", _FIELDS)
+        if (stat := read_stat(Completed(0, "|".join(about).encode()))) is not None:
             stats[name] = stat
     for line in _lines(answers[looks:]):
         digest, _, name = line.partition("  ")
@@ -94,8 +94,9 @@ async def send(
 
     key = (source, tuple(members), tuple(folders))
     await host.upload_made(key, pack, archive, mode=0o600, sudo=sudo, progress=progress)
+    mode = f"{directories.get('.', 0o755):04o}"
     try:
-        await _put_in_place(host, path, archive, owner, group, f"{directories['.']:04o}", sudo)
+        await _put_in_place(host, path, archive, owner, group, mode, sudo)
     except StepFailed:
         await files.remove(host, archive, sudo=sudo)
         raise
@@ -113,7 +114,7 @@ async def capture(
     sudo: bool | None = None,
 ) -> Prior:
     """All that is needed to restore these names below a directory."""
-    there = [name for name in names if f"{path}/{name}" in known.stats]
+    there = {name: None for name in names if f"{path}/{name}" in known.stats}
     above = await files.missing(host, path, sudo=sudo)
     missing = [f"{path}/{name}" for name in directories if name != "."]
     made = sorted((one for one in missing if one not in known.stats), reverse=True)
@@ -123,7 +124,7 @@ async def capture(
         "made": [*made, *above],
     }
     if there:
-        prior["copy"] = await priors.keep_names(host, path, there, copy, sudo=sudo)
+        prior["copy"] = await priors.keep_names(host, path, list(there), copy, sudo=sudo)
     return prior
 
 
@@ -239,11 +240,6 @@ def _portions(names: Sequence[str]) -> Iterator[list[str]]:
 def _lines(answers: Sequence[Completed]) -> Iterator[str]:
     for answer in answers:
         yield from answer.text.splitlines()
-
-
-def _split(line: str) -> tuple[str, str, str]:
-    parts = line.split("|", STAT[2].count("|") + 1)
-    return "|".join(parts[:-1]), "|", parts[-1]
 
 
 def _require_read(answer: Completed) -> None:

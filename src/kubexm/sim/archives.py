@@ -29,7 +29,7 @@ def put_in_place(shell: Shell, args: Sequence[str]) -> Completed:
     top, path, owner, group, mode = args
     files = shell.files
     if files.lookup(top) is None:
-        files.make_directory(top, int(mode, 8), parents=True)
+        files.make_directory(top, int(mode or "755", 8), parents=True)
         files.change(top, owner=owner or None, group=group or None)
     with tarfile.open(fileobj=io.BytesIO(files.read(path))) as archive:
         for member in archive.getmembers():

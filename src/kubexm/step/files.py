@@ -27,7 +27,7 @@ from kubexm.step.parameters import (
     require_one,
 )
 from kubexm.step.registry import step
-from kubexm.step.transfers import told
+from kubexm.step.transfers import progress_of
 from kubexm.templates import render
 
 _UNTOLD = " (not shown: the file is private)"
@@ -128,7 +128,7 @@ class FilePresent(Step):
         attributes: Any = {"mode": mode_bits(self.mode), "owner": self.owner, "group": self.group}
         content = self._wanted
         if self.source is not None and self.sha256 is not None:
-            attributes |= {"sudo": self.sudo, "progress": told(ctx)}
+            attributes |= {"sudo": self.sudo, "progress": progress_of(ctx)}
             await files.send(ctx.host, self.source, self.sha256, self.path, **attributes)
         elif content is None and await files.exists(ctx.host, self.path, sudo=self.sudo):
             await files.set_attributes(ctx.host, self.path, **attributes, sudo=self.sudo)

@@ -23,7 +23,7 @@ TELL_SECONDS = 0.25
 _MIB = 1 << 20
 
 
-def told(ctx: StepContext) -> Progress:
+def progress_of(ctx: StepContext) -> Progress:
     """Tells whoever watches how far a transfer has come, a few times in a second."""
     last = 0.0
 
@@ -57,7 +57,6 @@ class Fetched(Step):
     begins with `/`; another one for each host."""
     sudo: bool | None = None
     """Run as root through sudo; by default as `sudo` of the host says."""
-
     beside: str = field(default="", metadata=PLANNED)
     """The directory that a `to` starts from which does not begin with `/`."""
 
@@ -104,7 +103,7 @@ class Fetched(Step):
         to = ctx.host.here(self._to)
         await ctx.ledger.capture(self.resources[0], partial(self._prior, ctx))
         await asyncio.to_thread(here.make_room, to)
-        await files.fetch(ctx.host, self.path, to, sudo=self.sudo, progress=told(ctx))
+        await files.fetch(ctx.host, self.path, to, sudo=self.sudo, progress=progress_of(ctx))
 
     async def rollback(self, ctx: StepContext) -> None:
         if (prior := ctx.ledger.recall(self.resources[0])) is not None:

@@ -18,7 +18,7 @@ from kubexm.step.contract import Step, Verdict
 from kubexm.step.files import differences
 from kubexm.step.parameters import PLANNED, Mode, mode_bits, require_absolute, require_mode
 from kubexm.step.registry import step
-from kubexm.step.transfers import told
+from kubexm.step.transfers import progress_of
 
 
 @step("tree")
@@ -73,7 +73,7 @@ class Mirrored(Step):
     def resources(self) -> tuple[str, ...]:
         # By the names: of a plan with others, what was there before has to be looked at anew.
         names = "\0".join(sorted((*self.contents, *self.directories)))
-        return (f"tree:{self.path}:{sha256(names.encode()).hexdigest()[:16]}",)
+        return (f"tree:{self._top}:{sha256(names.encode()).hexdigest()[:16]}",)
 
     def probe(self, host: Host) -> Sequence[Command]:
         return trees.look_commands(host, self._paths, list(self.writes()), sudo=self.sudo)
@@ -85,9 +85,9 @@ class Mirrored(Step):
         missing = [name for name in self.directories if self._at(name) not in found.stats]
         if not wanting and not missing:
             return Verdict.holds()
-        if self.path not in found.stats:
+        if self._top not in found.stats:
             return Verdict.needed("does not exist", "+")
-        return Verdict.needed(_told(wanting, missing, len(self.contents)), "~")
+        return Verdict.needed(_summed_up(wanting, missing, len(self.contents)), "~")
 
     async def run(self, ctx: StepContext) -> None:
         found = trees.found(await ctx.host.batch(self.probe(ctx.host)), self._paths)
@@ -100,16 +100,27 @@ class Mirrored(Step):
         }
         settings: Any = {"owner": self.owner, "group": self.group, "sudo": self.sudo}
         await trees.send(
-            ctx.host, self.source, self.path, chosen, made, found, **settings, progress=told(ctx)
+            ctx.host,
+            self.source,
+            self._top,
+            chosen,
+            made,
+            found,
+            **settings,
+            progress=progress_of(ctx),
         )
 
     async def rollback(self, ctx: StepContext) -> str | None:
         if (prior := ctx.ledger.recall(self.resources[0])) is None:
             return None
-        return await trees.restore(ctx.host, self.path, prior, sudo=self.sudo)
+        return await trees.restore(ctx.host, self._top, prior, sudo=self.sudo)
+
+    @property
+    def _top(self) -> str:
+        return self.path.rstrip("/")
 
     def _at(self, name: str) -> str:
-        return self.path if name == "." else f"{self.path}/{name}"
+        return self._top if name == "." else f"{self._top}/{name}"
 
     @property
     def _paths(self) -> list[str]:
@@ -149,11 +160,11 @@ class Mirrored(Step):
     async def _prior(self, ctx: StepContext, found: Found, copy: str) -> Prior:
         names, directories = list(self.contents), list(self.directories)
         return await trees.capture(
-            ctx.host, self.path, names, directories, copy, found, sudo=self.sudo
+            ctx.host, self._top, names, directories, copy, found, sudo=self.sudo
         )
 
 
-def _told(wanting: Mapping[str, str], missing: Sequence[str], total: int) -> str:
+def _summed_up(wanting: Mapping[str, str], missing: Sequence[str], total: int) -> str:
     """What has to be sent, and why the first of it."""
     if not wanting:
         return f"{few(missing)} missing"
