@@ -282,6 +282,13 @@ class TestCommands:
 
         assert on(to(lab_network, host, user), run, sudo=True, grace=0.5) == ""
 
+    def test_what_is_said_before_input_is_read_arrives(self, lab_network: Lab) -> None:
+        async def run(connector: SshConnector) -> bytes:
+            command = Command(("sh", "-c", "echo first; wc -c"), stdin=b"x" * 100_000)
+            return (await connector.exec(command)).stdout
+
+        assert on(to(lab_network, "node1"), run) == b"first\n100000\n"
+
     def test_much_output_keeps_its_beginning_and_its_end(self, lab_network: Lab) -> None:
         async def run(connector: SshConnector) -> bytes:
             return (await connector.exec(Command(("seq", "1000000")))).stdout

@@ -75,7 +75,7 @@ def test_su_without_a_password_says_so() -> None:
 
 def failed(of: Entry, said: bytes) -> Refused:
     of.hear(said)
-    return of.refusal(1)
+    return of.refusal("exit code 1")
 
 
 def test_a_refusal_says_what_the_host_said() -> None:

@@ -104,11 +104,11 @@ def test_a_change_is_made_only_while_the_host_obeys(shell: str, tmp_path: Path) 
     (tmp_path / "holder").write_text("5\ttask\tsince\twho\n")
     made = tmp_path / "made"
     work = frames.body(("touch", str(made)), {}, None, b"")
-    group = ("1", "2", "boot")
 
     mine = answered(
         shell,
-        frames.enrolled(str(tmp_path), "5\ttask\tsince\twho", "groups.h.5", "task", group),
+        frames.GROUP,
+        frames.enrolled(str(tmp_path), "5\ttask\tsince\twho", "groups.h.5", "task"),
         frames.change(work),
         frames.change(frames.body(("true",), {}, None, b""), awaited="true"),
     )
@@ -116,16 +116,60 @@ def test_a_change_is_made_only_while_the_host_obeys(shell: str, tmp_path: Path) 
     made.unlink()
     other = answered(
         shell,
-        frames.enrolled(str(tmp_path), "4\told\tsince\twho", "groups.h.4", "old", group),
+        frames.GROUP,
+        frames.enrolled(str(tmp_path), "4\told\tsince\twho", "groups.h.4", "old"),
         frames.change(work),
         frames.change(work, awaited="touch"),
     )
 
-    assert [code for _, code in mine] == [b"0", b"0", b"0"]
+    assert [code for _, code in mine] == [b"0"] * 4
     assert made_once
-    assert [code for _, code in other] == [b"0", b"refused", b"refused"]
+    assert [code for _, code in other] == [b"0", b"0", b"refused", b"refused"]
     assert not made.exists()
     manners = [
         line.split("\t")[4] for line in (tmp_path / "groups.h.5").read_text().split("\n") if line
     ]
     assert manners == ["ended", "awaited", "ended"]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_shell_that_can_not_be_recorded_changes_nothing(shell: str, tmp_path: Path) -> None:
+    made = tmp_path / "made"
+
+    answers = answered(
+        shell,
+        frames.GROUP,
+        frames.enrolled(str(tmp_path / "none"), "5\ttask", "groups.h.5", "task"),
+        frames.change(frames.body(("touch", str(made)), {}, None, b"")),
+    )
+
+    assert [code for _, code in answers] == [b"0", b"1"]
+    assert not made.exists()
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_group_is_told_as_the_kernel_knows_it_whatever_it_is_called(
+    shell: str, tmp_path: Path
+) -> None:
+    odd = tmp_path / "odd ) name"
+    odd.symlink_to(shutil.which(shell) or shell)
+    program = [str(odd), "sh"] if shell == "busybox" else [str(odd)]
+    text = frames.joined((frames.started(MARK), frames.GROUP, "cat /proc/$$/stat; k 0\n"))
+
+    done = subprocess.run(
+        program, input=text, capture_output=True, check=False, timeout=20, process_group=0
+    )
+    (_, _), (group, _), (stat, _) = cut(done.stdout, [])
+
+    number, start, boot = frames.read_group(group.decode().removesuffix("\n"))
+    fields = stat.decode().rpartition(")")[2].split()
+    assert (number, start) == (fields[2], fields[19])
+    assert boot.endswith("]")
+
+
+@given(st.lists(st.text(max_size=12), max_size=12), st.integers(1, 20))
+def test_portions_keep_the_order_and_the_size(requests: list[str], most: int) -> None:
+    found = list(frames.portions(requests, most))
+
+    assert [one for some in found for one in some] == requests
+    assert all(len(some) == 1 or len("".join(some).encode()) <= most for some in found)

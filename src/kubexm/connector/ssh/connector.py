@@ -29,9 +29,9 @@ from kubexm.connector.scripts import WRITE
 from kubexm.connector.source import PIECE, Source
 from kubexm.connector.ssh import frames, fusing
 from kubexm.connector.ssh.dial import Dialer
+from kubexm.connector.ssh.lane import Lane, NotObeyed
 from kubexm.connector.ssh.lanes import Lanes
 from kubexm.connector.ssh.lock import RemoteLock
-from kubexm.connector.ssh.shell import NotObeyed, Shell
 from kubexm.connector.ssh.target import Target
 from kubexm.connector.ssh.transfer import Upload
 from kubexm.errors import ConnectionLost, KubexmError, StepFailed, TimedOut
@@ -60,6 +60,7 @@ class SshConnector:
         """`sudo`: who logs in may become root, and all that changes the host is done by root."""
         self._target = target
         self._dialer = dialer
+        self._name = name or target.address
         self._wants_root = sudo
         self._user = ""
         self._lock = RemoteLock(state_dir, claim, name) if claim is not None else None
@@ -79,7 +80,7 @@ class SshConnector:
             self._connection = await self._dialer.connect(self._target)
             self._user = self._connection.get_extra_info("username")
             become = None if self._user == "root" else self._target.become
-            self._lanes = Lanes(self._connection, become, self._grace)
+            self._lanes = Lanes(self._connection, become, self._grace, self._name)
 
     async def close(self) -> None:
         """Let go of the host."""
@@ -116,7 +117,7 @@ class SshConnector:
                 answers.update(zip(chosen, found, strict=True))
         return [answers[n] for n in range(len(looks))]
 
-    async def _fused(self, shell: Shell, commands: Sequence[Command]) -> list[Completed]:
+    async def _fused(self, shell: Lane, commands: Sequence[Command]) -> list[Completed]:
         looks = fusing.fused(commands)
         known = fusing.answers(looks, await self._asked(shell, [look.command for look in looks]))
         if left := [n for n in range(len(commands)) if n not in known]:
@@ -124,7 +125,7 @@ class SshConnector:
             known.update(zip(left, singly, strict=True))
         return [known[n] for n in range(len(commands))]
 
-    async def _asked(self, shell: Shell, commands: Sequence[Command]) -> list[Completed]:
+    async def _asked(self, shell: Lane, commands: Sequence[Command]) -> list[Completed]:
         requests = [frames.request(*self._launched(command)) for command in commands]
         return await shell.ask(requests, None, self._output_limit)
 
@@ -221,7 +222,7 @@ class SshConnector:
 
     async def _poured(
         self,
-        shell: Shell,
+        shell: Lane,
         command: Command,
         data: AsyncIterable[bytes],
         sink: LineSink | None = None,
@@ -236,7 +237,7 @@ class SshConnector:
             assert lock is not None, "nobody else asks whom the host obeys"
             raise await lock.refusal(shell) from None
 
-    async def _run(self, shell: Shell, command: Command, sink: LineSink | None) -> Completed:
+    async def _run(self, shell: Lane, command: Command, sink: LineSink | None) -> Completed:
         if len(command.stdin) > INLINE:
             return await self._poured(shell, command, _pieces(command.stdin), sink)
         lock = self._lock if command.changes else None

@@ -9,8 +9,8 @@ from typing import Protocol
 import asyncssh
 
 from kubexm.connector.ssh import frames
-from kubexm.connector.ssh.shell import Shell
-from kubexm.errors import KubexmError
+from kubexm.connector.ssh.lane import Lane
+from kubexm.errors import ConnectionLost, KubexmError
 
 # The groups after $1 have that many twentieths of a second to go by themselves.
 _END = """
@@ -31,7 +31,7 @@ _KILL_SECONDS = 1.0
 class Starter(Protocol):
     """Where shells come from."""
 
-    async def start(self, root: bool) -> Shell: ...
+    async def start(self, root: bool) -> Lane: ...
 
     def give_up(self) -> None: ...
 
@@ -43,10 +43,10 @@ class Ender:
         self._lanes = lanes
         self._root = root
         self._steps = str(round(grace * 20))
-        self._waiting: list[Shell] = []
+        self._waiting: list[Lane] = []
         self._task: asyncio.Task[None] | None = None
 
-    async def end(self, shell: Shell) -> None:
+    async def end(self, shell: Lane) -> None:
         """End a shell and what it runs; if whoever asks is cancelled once more, it is ended too."""
         self._waiting.append(shell)
         while shell in self._waiting or not shell.is_over:
@@ -62,13 +62,11 @@ class Ender:
     async def _work(self) -> None:
         try:
             shell = await self._lanes.start(self._root)
-        except (asyncssh.ChannelOpenError, KubexmError):
-            await self._kill_all()
-            return
-        with suppress(KubexmError):
             while self._waiting:
                 await self._end_all(shell)
-        shell.close()
+            shell.close()
+        except (asyncssh.ChannelOpenError, KubexmError):
+            await self._kill_all()
 
     async def _kill_all(self) -> None:
         """No session is left to end them by, or nothing at all.
@@ -83,10 +81,20 @@ class Ender:
                 await asyncio.gather(*(one.gone() for one in killed))
         self._lanes.give_up()
 
-    async def _end_all(self, shell: Shell) -> None:
-        ended, self._waiting = self._waiting, []
-        groups = (one.group[0] for one in ended if not one.is_over)
+    async def _end_all(self, shell: Lane) -> None:
+        ended = tuple(self._waiting)
+        found = await asyncio.gather(*(_located(one) for one in ended))
+        groups = (group for group in found if group is not None)
         await shell.ask((frames.request(("sh", "-c", _END, "sh", self._steps, *groups)),))
+        del self._waiting[: len(ended)]
         for one in ended:
             one.close()
             await one.gone()
+
+
+async def _located(lane: Lane) -> str | None:
+    try:
+        async with asyncio.timeout(_KILL_SECONDS):
+            return await lane.located()
+    except TimeoutError:
+        raise ConnectionLost("a command was sent, and nobody can tell whether it runs") from None

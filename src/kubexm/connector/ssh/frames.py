@@ -1,4 +1,4 @@
-"""Requests to a long-lived shell as text, and its two streams cut into answers.
+"""Requests to a shell as text, and its two streams cut into answers.
 
 The shell is a plain POSIX `sh`. A request holds all that it needs: dash reads its input in blocks,
 so a command that read from there would swallow the requests behind it. After each command a mark
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import shlex
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -24,24 +24,29 @@ _PRELUDE = """k() { printf '%s%s\\n' "$K" "$1"; printf '%s\\n' "$K" >&2; }
 """
 
 # For shells that change the host. $D is the directory of the lock, $L the line in it that says
-# that the host obeys us, $G what is recorded of this shell, $F the file for that.
+# that the host obeys us, $G the group of this shell, which is recorded in the file $F.
 # h: it still does. a MANNER PROGRAM: record that this shell is to be ended, or awaited.
 _LOCK = """h() { IFS= read -r k_line <"$D/holder" && [ "$k_line" = "$L" ]; }
 a() { printf '\\n+\\t%s\\t%s\\tself\\t%s\\t%s\\n' "$G" "$1" "$A" "$2" >>"$D/$F"; }
 """
 
-GROUP = """read -r _ _ _ _ k_group _ </proc/$$/stat
-read -r _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ k_start _ </proc/$k_group/stat
+GROUP = """read -r k_line </proc/$$/stat; set -- ${k_line##*) }; k_group=$3
+read -r k_line </proc/$k_group/stat; set -- ${k_line##*) }; k_start=${20}
 read -r k_boot </proc/sys/kernel/random/boot_id
-echo "$k_group $k_start $k_boot $(readlink /proc/$$/ns/pid)"; k 0
+G="$k_group	$k_start	$k_boot $(readlink /proc/$$/ns/pid)"; echo "$G"; k 0
 """
 """Asks a shell for its process group, when that began, and in which boot and namespace.
 
-The first process of the group is a shell, sudo or su: none of these has a blank in its name.
+The name of the first process stands in parentheses, and may have blanks and others in it.
 """
 
 EVERYONE = "cat /proc/[0-9]*/stat 2>/dev/null </dev/null; k 0\n"
 """Asks for all processes."""
+
+
+def read_group(answer: str) -> tuple[str, ...]:
+    """What `GROUP` says: its number, when it began, and in which boot and namespace."""
+    return tuple(answer.split("\t"))
 
 
 def started(mark: str) -> str:
@@ -49,11 +54,19 @@ def started(mark: str) -> str:
     return f"K={mark}\n{_PRELUDE}k 0\n"
 
 
-def enrolled(directory: str, line: str, file: str, task: str, group: Sequence[str]) -> str:
-    """Makes a shell one that changes the host: from now on, others may find it and end it."""
-    told = {"D": directory, "L": line, "F": file, "A": task, "G": "\t".join(group)}
+def enrolled(directory: str, line: str, file: str, task: str) -> str:
+    """Makes a shell that knows its `GROUP` one that changes the host: others may find and end it.
+
+    If that can't be recorded, the shell exits: it must change nothing.
+    """
+    told = {"D": directory, "L": line, "F": file, "A": task}
     given = "".join(f"{name}={shlex.quote(value)}\n" for name, value in told.items())
-    return f"{given}{_LOCK}a ended sh; k $?\n"
+    return f"{given}{_LOCK}if a ended sh; then k 0; else k 1; exit; fi\n"
+
+
+DISMISSED = """printf '\\n-\\t%s\\tover\\n' "$k_group" >>"$D/$F"
+"""
+"""Tells that an enrolled shell is about to end, and that nobody need look for it."""
 
 
 def request(
@@ -101,6 +114,32 @@ def poured(argv: Sequence[str], env: Mapping[str, str], cwd: str | None, *, asks
     """
     work = f"k 0; {_alone(argv, env, cwd)}; exit 126"
     return f"if h; then {work}; else k refused; fi\n" if asks else f"{work}\n"
+
+
+def laid(path: str, piece: bytes) -> str:
+    """Work that adds a piece to a file of input."""
+    return f"printf %s {b64encode(piece).decode()} | base64 -d >>{shlex.quote(path)}"
+
+
+def reading(path: str, poured_request: str) -> str:
+    """The same request with a file as its input, which has no name any more when it begins."""
+    file = shlex.quote(path)
+    return f"exec <{file} && rm -f -- {file}\n{poured_request}"
+
+
+def portions(requests: Iterable[str], most: int) -> Iterator[list[str]]:
+    """Requests in their order, so many at a time that their texts have at most so many bytes."""
+    some: list[str] = []
+    size = 0
+    for one in requests:
+        length = len(one.encode(errors="surrogateescape"))
+        if some and size + length > most:
+            yield some
+            some, size = [], 0
+        some.append(one)
+        size += length
+    if some:
+        yield some
 
 
 class Splitter:

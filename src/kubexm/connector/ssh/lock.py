@@ -17,7 +17,7 @@ from kubexm.connector.base import Claim
 from kubexm.connector.groups import Group
 from kubexm.connector.holder import FLOCK_SECONDS
 from kubexm.connector.ssh import frames
-from kubexm.connector.ssh.shell import Shell
+from kubexm.connector.ssh.lane import Lane
 from kubexm.connector.takeover import Patience
 from kubexm.errors import Refused, StepFailed, TimedOut
 
@@ -76,28 +76,25 @@ class RemoteLock:
         self._taking = asyncio.Lock()
         self._line: str | None = None
 
-    async def ready(self, shell: Shell) -> None:
+    async def ready(self, shell: Lane) -> None:
         """Return when the host is ours and this shell may change it; `Refused` if it is not."""
         if shell.is_enrolled:
             return
         async with self._taking:
             if self._line is None:
                 self._line = await self._take(shell)
-        told = frames.enrolled(
-            self._directory, self._line, self._file, self._claim.task, shell.group
-        )
-        (answer,) = await shell.ask((told,))
+        told = frames.enrolled(self._directory, self._line, self._file, self._claim.task)
+        answer = await shell.enroll(told)
         if not answer.ok:
             raise StepFailed(
                 f"can't record commands in `{self._directory}`: {answer.error_text}", hint=_DISK
             )
-        shell.is_enrolled = True
 
     def lose(self) -> None:
         """The connection is gone: what runs over it is for the next one to end."""
         self._line = None
 
-    async def refusal(self, shell: Shell) -> Refused:
+    async def refusal(self, shell: Lane) -> Refused:
         """Why the host does not obey us any more."""
         (found,) = await shell.ask((_asked("cat", "--", f"{self._directory}/holder"),))
         who = holder.read(found.text, f"{self._directory}/holder") if found.ok else None
@@ -107,11 +104,11 @@ class RemoteLock:
     def is_taken(self) -> bool:
         return self._line is not None
 
-    async def release(self, shell: Shell) -> None:
+    async def release(self, shell: Lane) -> None:
         """Nothing of ours runs any more; the token stays as the last one seen."""
         await shell.ask((_asked("rm", "-f", "--", f"{self._directory}/{self._file}"),))
 
-    async def _take(self, shell: Shell) -> str:
+    async def _take(self, shell: Lane) -> str:
         line, _, recorded = (await self._laid(shell)).partition("\n")
         if recorded.strip():
             found = groups.read(recorded + "\n")
@@ -120,7 +117,7 @@ class RemoteLock:
             await shell.ask((self._script(_FORGET, str(self._claim.token)),))
         return line
 
-    async def _laid(self, shell: Shell) -> str:
+    async def _laid(self, shell: Lane) -> str:
         """The line of the holder that we are by now, and what is recorded of earlier ones."""
         claim = self._claim
         wanted = str(claim.token), claim.task, holder.line_of(claim), self._file
@@ -146,7 +143,7 @@ class RemoteLock:
 class _Remote:
     """The processes of the host of a shell."""
 
-    def __init__(self, shell: Shell) -> None:
+    def __init__(self, shell: Lane) -> None:
         self._shell = shell
 
     async def boot(self) -> str:
@@ -170,7 +167,7 @@ def _asked(*argv: str) -> str:
     return frames.request(argv)
 
 
-def _is_own(group: Group, shell: Shell) -> bool:
+def _is_own(group: Group, shell: Lane) -> bool:
     return shell.group[:2] == (str(group.pid), str(group.started))
 
 

@@ -8,7 +8,7 @@ import socket
 from collections import deque
 from collections.abc import AsyncIterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import asyncssh
 
@@ -16,13 +16,12 @@ from kubexm.connector.base import Completed, LineSink
 from kubexm.connector.output import Output
 from kubexm.connector.ssh import frames
 from kubexm.connector.ssh.become import Become, Entry
+from kubexm.connector.ssh.lane import NotObeyed
 from kubexm.errors import ConnectionLost, Refused
 
 STDOUT, STDERR = 1, 2
-
-
-class NotObeyed(Exception):
-    """The host obeys another holder, or nobody: nothing was done."""
+START_SECONDS = 30.0
+"""For a shell to answer first; before that, a host that is gone is found out in other ways."""
 
 
 class Shell(asyncssh.SSHClientSession[bytes]):
@@ -35,15 +34,13 @@ class Shell(asyncssh.SSHClientSession[bytes]):
         self._streams: dict[int, _Stream] = {}
         self._entered: asyncio.Future[None] = loop.create_future()
         self._over: asyncio.Future[None] = loop.create_future()
-        self._last: _Answer | None = None
+        self._loss: Exception
+        self._last: Answer | None = None
         self._writable = asyncio.Event()
         self._writable.set()
         self.group: tuple[str, ...] = ()
-        """Of all that it runs the process group, when that began, in which boot."""
         self.is_spent = False
-        """Whether nobody may ask it any more."""
         self.is_enrolled = False
-        """Whether it is recorded on the host, and may change it."""
 
     @classmethod
     async def start(
@@ -55,7 +52,11 @@ class Shell(asyncssh.SSHClientSession[bytes]):
         asyncio.get_running_loop().call_soon(_acknowledge, connection)
         await connection.create_session(lambda: shell, entry.command, encoding=None)
         try:
-            await shell._begin()
+            async with asyncio.timeout(START_SECONDS):
+                await shell._begin()
+        except TimeoutError:
+            shell.close()
+            raise entry.refusal(f"no answer within {START_SECONDS:g} s") from None
         except BaseException:
             shell.close()
             raise
@@ -65,16 +66,10 @@ class Shell(asyncssh.SSHClientSession[bytes]):
         self, requests: Sequence[str], sink: LineSink | None = None, limit: int | None = None
     ) -> list[Completed]:
         """The answers to these requests; `ConnectionLost` if it is gone before it has answered."""
-        loop = asyncio.get_running_loop()
-        answers = [_Answer(sink, limit, loop.create_future()) for _ in requests]
-        for stream in self._streams.values():
-            stream.expect(answers)
-        self._channel.write(frames.joined(requests))
-        for answer in answers:
-            await answer.done
-            if answer.is_refused:
-                raise NotObeyed
-        return [answer.completed() for answer in answers]
+        answers = [Answer(sink, limit) for _ in requests]
+        self._expect(answers)
+        await self._tell(requests)
+        return [await answer.given() for answer in answers]
 
     async def pour(
         self,
@@ -88,27 +83,25 @@ class Shell(asyncssh.SSHClientSession[bytes]):
         The request tells when it is about to do so: until then, the shell may read ahead.
         """
         self.is_spent = True
-        loop = asyncio.get_running_loop()
-        ready = _Answer(None, None, loop.create_future())
-        last = self._last = _Answer(sink, limit, loop.create_future())
-        for stream in self._streams.values():
-            # Both at once: what fails at once may say so together with the answer before it.
-            stream.expect((ready, last))
-        self._channel.write(frames.joined((request,)))
-        await ready.done
-        if ready.is_refused:
-            raise NotObeyed
-        with suppress(OSError):  # it does not want the rest
-            async for piece in data:
-                self._channel.write(piece)
-                await self._writable.wait()
-            self._channel.write_eof()
-        await last.done
-        return last.completed()
+        begun, last = Answer(), Answer(sink, limit)
+        self._expect((begun, last))
+        await self._tell((request,))
+        return await self._fed(begun, last, data)
+
+    async def enroll(self, request: str) -> Completed:
+        """Have it recorded on the host."""
+        (answer,) = await self.ask((request,))
+        self.is_enrolled = answer.ok
+        self.is_spent = not answer.ok
+        return answer
 
     @property
     def is_over(self) -> bool:
         return self._over.done()
+
+    async def located(self) -> str | None:
+        """The process group; None if it is over."""
+        return None if self.is_over else self.group[0]
 
     def kill(self) -> None:
         """Have the host kill it, if it lets us."""
@@ -127,10 +120,39 @@ class Shell(asyncssh.SSHClientSession[bytes]):
         if not self._entry.is_open:
             await self._entered
         mark = secrets.token_hex(16)
-        self._streams = {number: _Stream(number, mark.encode()) for number in (STDOUT, STDERR)}
+        self._listen(mark)
         _, group = await self.ask((frames.started(mark), frames.GROUP))
-        number, start, boot = group.text.split(" ", 2)
-        self.group = number, start, boot
+        self.group = frames.read_group(group.text)
+
+    async def _tell(self, requests: Sequence[str]) -> None:
+        try:
+            self._channel.write(frames.joined(requests))
+        except OSError:
+            await self.gone()
+            raise self._loss from None
+
+    def _listen(self, mark: str) -> None:
+        self._streams = {number: _Stream(number, mark.encode()) for number in (STDOUT, STDERR)}
+
+    def _expect(self, answers: Sequence[Answer]) -> None:
+        for stream in self._streams.values():
+            stream.expect(answers)
+
+    async def _fed(self, begun: Answer, last: Answer, data: AsyncIterable[bytes]) -> Completed:
+        """Hand data to a command from when it has begun, until its end."""
+        self._last = last
+        try:
+            await begun.given()
+        except NotObeyed:
+            for stream in self._streams.values():
+                stream.forget(last)
+            raise
+        with suppress(OSError):  # it does not want the rest
+            async for piece in data:
+                self._channel.write(piece)
+                await self._writable.wait()
+            self._channel.write_eof()
+        return await last.given()
 
     # What asyncssh tells.
 
@@ -164,10 +186,15 @@ class Shell(asyncssh.SSHClientSession[bytes]):
         if self._last is not None and exc is None:
             self._last.over(self._channel.get_exit_status(), self._channel.get_exit_signal())
         self._writable.set()
-        self._enter(self._lost(exc))
+        self._loss = self._lost(exc)
+        self._enter(self._loss)
         for stream in self._streams.values():
-            stream.fail(self._lost(exc))
-        self._over.set_result(None)
+            stream.fail(self._loss)
+        self._end()
+
+    def _end(self) -> None:
+        if not self._over.done():
+            self._over.set_result(None)
 
     @property
     def _has_spoken(self) -> bool:
@@ -186,7 +213,7 @@ class Shell(asyncssh.SSHClientSession[bytes]):
         if exc is not None:
             return ConnectionLost(f"the connection was lost: {exc}")
         if not self._has_spoken:
-            return self._entry.refusal(self._channel.get_exit_status())
+            return self._entry.refusal(f"exit code {self._channel.get_exit_status()}")
         return ConnectionLost("the shell on the host has ended")
 
 
@@ -201,18 +228,29 @@ def _acknowledge(connection: asyncssh.SSHClientConnection) -> None:
         wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
 
 
+def _future() -> asyncio.Future[None]:
+    return asyncio.get_running_loop().create_future()
+
+
 @dataclass(slots=True, eq=False)
-class _Answer:
+class Answer:
     """What comes of one command, from both streams."""
 
-    sink: LineSink | None
-    limit: int | None
-    done: asyncio.Future[None]
+    sink: LineSink | None = None
+    limit: int | None = None
+    done: asyncio.Future[None] = field(default_factory=_future)
     exit: int = -1
     is_refused: bool = False
     ends: int = 0
     stdout: Output | None = None
     stderr: Output | None = None
+
+    async def given(self) -> Completed:
+        """The answer when it is complete; `NotObeyed` if nothing was done."""
+        await self.done
+        if self.is_refused:
+            raise NotObeyed
+        return Completed(self.exit, self._all(self.stdout), self._all(self.stderr))
 
     def output(self, number: int) -> Output:
         return Output("stdout" if number == STDOUT else "stderr", self.limit, self.sink)
@@ -232,9 +270,6 @@ class _Answer:
         if not self.done.done():
             self.done.set_result(None)
 
-    def completed(self) -> Completed:
-        return Completed(self.exit, self._all(self.stdout), self._all(self.stderr))
-
     @staticmethod
     def _all(output: Output | None) -> bytes:
         return output.finish() if output is not None else b""
@@ -246,12 +281,15 @@ class _Stream:
     def __init__(self, number: int, mark: bytes) -> None:
         self._number = number
         self._splitter = frames.Splitter(mark, self._take, self._end)
-        self._answers: deque[_Answer] = deque()
+        self._answers: deque[Answer] = deque()
         self.feed = self._splitter.feed
         self.has_spoken = False
 
-    def expect(self, answers: Sequence[_Answer]) -> None:
+    def expect(self, answers: Sequence[Answer]) -> None:
         self._answers.extend(answers)
+
+    def forget(self, answer: Answer) -> None:
+        self._answers.remove(answer)
 
     def fail(self, error: Exception) -> None:
         for answer in self._answers:
