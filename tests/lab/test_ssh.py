@@ -136,15 +136,112 @@ class TestWaysIn:
 
         assert who(to(lab_network, "hidden", jump=bastion)) == "root"
 
-    def test_a_client_configuration_is_honoured(self, lab_network: Lab, tmp_path: Path) -> None:
-        config = tmp_path / "config"
-        config.write_text(
-            f"Host short\n  HostName {lab_network.address('node1')}\n  User ops\n"
-            f"  IdentityFile {lab_network.key()}\n"
-        )
-        known = HostKeys((lab_network.site.known_hosts,))
 
-        assert who(Target("short", host_keys=known, config=config)) == "ops"
+class TestClientConfiguration:
+    """`~/.ssh/config`, read as `ssh` itself reads it."""
+
+    def target(self, lab: Lab, place: Path, name: str, lines: str, **settings: Any) -> Target:
+        config = place / "config"
+        key = f"Host *\n  IdentityFile {lab.key()}\n"
+        config.write_text(f"{lines}\n{key}")
+        known = HostKeys((lab.site.known_hosts,))
+        return Target(name, host_keys=known, config=config, **settings)
+
+    def test_names_users_and_patterns(self, lab_network: Lab, tmp_path: Path) -> None:
+        address = lab_network.address("node1")
+        lines = (
+            f"Host *.lab !long.lab\n  HostName {address}\n  User ops\n"
+            "Host *.lab\n  HostName nowhere.invalid\n  User admin"
+        )
+
+        assert who(self.target(lab_network, tmp_path, "short.lab", lines)) == "ops"
+        assert who(self.target(lab_network, tmp_path, "short.lab", lines, user="root")) == "root"
+        other = self.target(lab_network, tmp_path, "long.lab", lines)
+        assert "`long.lab` is no name that is known" in refused(other).message
+
+    def test_what_is_said_nearer_wins_over_the_port(self, lab_network: Lab, tmp_path: Path) -> None:
+        address = lab_network.address("node1")
+        lines = f"Host short\n  HostName {address}\n  User ops\n  Port 2222"
+
+        error = refused(self.target(lab_network, tmp_path, "short", lines))
+
+        assert "refused the connection" in error.message
+        assert who(self.target(lab_network, tmp_path, "short", lines, port=22)) == "ops"
+
+    def test_included_files_and_matches(self, lab_network: Lab, tmp_path: Path) -> None:
+        (tmp_path / "more").write_text(
+            f"Match host short user ops\n  HostName {lab_network.address('node1')}\n"
+            f"Match host short\n  HostName {lab_network.address('node2')}\n"
+        )
+        lines = f"Include {tmp_path}/more\nMatch all\n  User root"
+
+        async def name(host: SshConnector) -> str:
+            return (await host.exec(Command(("hostname",)))).text
+
+        other = self.target(lab_network, tmp_path, "short", lines)
+        ops = self.target(lab_network, tmp_path, "short", lines, user="ops")
+        assert (on(ops, name), on(other, name)) == ("node1", "node2")
+
+    @pytest.mark.parametrize("jumps", ["bastion", "root@{node1},ops@{bastion}:22"])
+    def test_jump_hosts(self, lab_network: Lab, tmp_path: Path, jumps: str) -> None:
+        address = lab_network.address
+        lines = (
+            f"Host bastion\n  HostName {address('bastion')}\n  User admin\n"
+            f"Host {address('hidden')}\n"
+            f"  ProxyJump {jumps.format(node1=address('node1'), bastion=address('bastion'))}"
+        )
+
+        assert (
+            who(self.target(lab_network, tmp_path, address("hidden"), lines, user="ops")) == "ops"
+        )
+
+    def test_a_jump_host_that_is_said_of_all_hosts(self, lab_network: Lab, tmp_path: Path) -> None:
+        bastion = lab_network.address("bastion")
+        lines = f"Host *\n  ProxyJump root@{bastion}"
+
+        for host in ("bastion", "hidden"):
+            address = lab_network.address(host)
+            assert who(self.target(lab_network, tmp_path, address, lines, user="ops")) == "ops"
+
+    def test_what_the_file_of_hosts_says_wins(self, lab_network: Lab, tmp_path: Path) -> None:
+        hidden = lab_network.address("hidden")
+        lines = f"Host {hidden}\n  ProxyJump nowhere.invalid"
+        jump = to(lab_network, "bastion")
+
+        target = self.target(lab_network, tmp_path, hidden, lines, user="ops", jump=jump)
+
+        assert who(target) == "ops"
+
+    @pytest.mark.parametrize(
+        "program",
+        [
+            "ssh -F {config} -W %h:%p root@bastion",
+            "ssh -v -F {config} -W '%h:%p' root@bastion | cat",
+            "ssh -F {config} root@bastion exec socat - TCP:%h:%p",
+        ],
+    )
+    def test_a_program_that_speaks_to_the_host(
+        self, lab_network: Lab, tmp_path: Path, program: str
+    ) -> None:
+        hidden = lab_network.address("hidden")
+        line = program.format(config=lab_network.site.ssh_config)
+        lines = f"Host short\n  HostName {hidden}\n  ProxyCommand {line}"
+        target = self.target(lab_network, tmp_path, "short", lines, user="admin")
+
+        async def work(host: SshConnector) -> tuple[str, bytes]:
+            await host.put("/var/tmp/proxied", b"x" * 3_000_000, sudo=True)
+            size = await host.exec(Command(("stat", "-c", "%s", "/var/tmp/proxied")))
+            return size.text, await host.get("/var/tmp/proxied")
+
+        assert on(target, work, sudo=True) == ("3000000", b"x" * 3_000_000)
+
+    def test_a_program_that_fails_is_named(self, lab_network: Lab, tmp_path: Path) -> None:
+        lines = "Host short\n  ProxyCommand echo no way >&2; false"
+
+        error = refused(self.target(lab_network, tmp_path, "short", lines))
+
+        assert error.message == "short can't be reached by `echo no way >&2; false`"
+        assert "run this `ProxyCommand`" in error.hint
 
 
 class TestHostKeys:

@@ -93,6 +93,7 @@ class SshConnector:
                     await self._lock.release(shell)
         await self._lanes.close()
         self._connection.close()
+        await self._connection.wait_closed()
 
     async def exec(self, command: Command, sink: LineSink | None = None) -> Completed:
         """Run a command to its end."""

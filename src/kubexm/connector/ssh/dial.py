@@ -13,7 +13,7 @@ from typing import Any
 
 import asyncssh
 
-from kubexm.connector.ssh import proof
+from kubexm.connector.ssh import clientconfig, proof
 from kubexm.connector.ssh.calls import AT_ONCE, Calls
 from kubexm.connector.ssh.hostkeys import KeyBook
 from kubexm.connector.ssh.target import SSH_PORT, Credentials, HostKeys, Target
@@ -59,10 +59,11 @@ class Dialer:
 
     async def connect(self, target: Target) -> asyncssh.SSHClientConnection:
         """A connection to a host; `HostUnreachable` says why there is none."""
-        if target.jump is None:
+        way = clientconfig.detour(target)
+        if way.jump is None:
             async with self._gate:
-                return await self._login(target, None)
-        jump = target.jump
+                return await self._login(target, None, way.program)
+        jump = way.jump
         bastion = self._bastions.setdefault(jump, _Bastion(jump))
         async with bastion.opened(lambda: self.connect(jump)) as tunnel, self._gate:
             return await self._login(target, tunnel)
@@ -74,10 +75,13 @@ class Dialer:
             bastion.close()
 
     async def _login(
-        self, target: Target, tunnel: asyncssh.SSHClientConnection | None
+        self,
+        target: Target,
+        tunnel: asyncssh.SSHClientConnection | None,
+        program: str | None = None,
     ) -> asyncssh.SSHClientConnection:
         for left in reversed(range(TRIES)):
-            visitor = _Visitor(target, self._book(target))
+            visitor = _Visitor(target, self._book(target), program)
             try:
                 return await self._try(target, tunnel, visitor)
             except _DROPPED as error:
@@ -101,6 +105,7 @@ class Dialer:
                 **_said(port=target.port, username=target.user, client_keys=keys),
                 sock=called,
                 tunnel=tunnel,
+                proxy_command=visitor.proxy_command,
                 password=credentials.password,
                 agent_path=credentials.agent,
                 known_hosts=visitor.book.known,
@@ -186,9 +191,11 @@ class _Bastion:
 class _Visitor(asyncssh.SSHClient):
     """One login as asyncssh sees it: believes in keys, and notes how far it came."""
 
-    def __init__(self, target: Target, book: KeyBook) -> None:
+    def __init__(self, target: Target, book: KeyBook, program: str | None) -> None:
         self._target = target
         self.book = book
+        self.program = program
+        """What speaks to the host for us."""
         self.shown: asyncssh.SSHKey | None = None
         """The host key that was not believed."""
         self.has_begun = False
@@ -197,6 +204,15 @@ class _Visitor(asyncssh.SSHClient):
 
     def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
         self._connection = conn
+
+    @property
+    def proxy_command(self) -> tuple[str, ...] | None:
+        """The program in a shell, as for `ssh`."""
+        if self.program is None:
+            return None
+        # asyncssh takes what is complained of for a part of the talk, and the end of complaints
+        # for that of the talk: the outer shell keeps them open, and empty.
+        return ("/bin/sh", "-c", f"(exec {self.program}) 2>/dev/null; exit $?")
 
     def validate_host_public_key(
         self, host: str, addr: str, port: int, key: asyncssh.SSHKey
@@ -262,11 +278,20 @@ def _unreachable(target: Target, error: Exception, visitor: _Visitor) -> HostUnr
         what, hint = _REASONS[error.errno]
         return HostUnreachable(f"{target} {what}", hint=hint)
     if isinstance(error, _DROPPED):
-        return HostUnreachable(
-            f"{target} hung up {TRIES} times before the login",
-            hint="sshd may have too many logins at once, or refuse this address: see its log",
-        )
+        return _hung_up(target, visitor)
     return HostUnreachable(f"{target}: {error}")
+
+
+def _hung_up(target: Target, visitor: _Visitor) -> HostUnreachable:
+    if visitor.program is not None:
+        return HostUnreachable(
+            f"{target} can't be reached by `{visitor.program}`",
+            hint="run this `ProxyCommand` of the client configuration yourself to see what it says",
+        )
+    return HostUnreachable(
+        f"{target} hung up {TRIES} times before the login",
+        hint="sshd may have too many logins at once, or refuse this address: see its log",
+    )
 
 
 def _not_let_in(target: Target) -> HostUnreachable:
