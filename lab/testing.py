@@ -1,6 +1,7 @@
 """The lab for tests, a plugin of pytest: has it up, and puts right what a test has broken.
 
-The lab is one of its own, in `.lab-tests`: it never touches the one you work with.
+The labs are some of their own, in `.lab-tests` and `.lab-fleet`: they never touch the one you work
+with.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from lab.roster import Host
 from lab.site import Site
 
 ROOT = Path(__file__).parents[1]
-_PLACE = ROOT / ".lab-tests"
+_STANDARD = ROOT / ".lab-tests"
+_FLEET = ROOT / ".lab-fleet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,23 +84,30 @@ class Lab:
 @pytest.fixture(scope="session")
 def lab_of_session() -> Iterator[Lab]:
     """The standard lab: up before the first test that wants it, gone after the last."""
-    with _alone():
-        command("down", path=_PLACE)
-        command("up", "--standard", path=_PLACE)
-        try:
-            yield Lab(sites.require(_PLACE))
-        finally:
-            demolition.down(_PLACE)
+    with _raised(_STANDARD, "--standard", lock=Path(__file__).parent) as lab:
+        yield lab
+
+
+@pytest.fixture(scope="module")
+def fleet_of_module() -> Iterator[Lab]:
+    """Ten hosts that are alike, `node1` to `node10`, for the tests of one file."""
+    with _raised(_FLEET, "--hosts", "10", lock=ROOT / "tests") as fleet:
+        yield fleet
 
 
 @pytest.fixture
 def lab(lab_of_session: Lab) -> Iterator[Lab]:
     """The standard lab, all hosts running and whole, also for the next test."""
     yield lab_of_session
-    site = lab_of_session.site
-    for host in site.hosts():
-        if report.state(site, host) != "running":
-            faults.heal(site, host.name)
+    _heal(lab_of_session.site)
+
+
+@pytest.fixture
+def fleet_network(fleet_of_module: Lab) -> Iterator[Lab]:
+    """Ten hosts, running and whole, with the test itself in their network."""
+    with network.entered(fleet_of_module.site.netns):
+        yield fleet_of_module
+    _heal(fleet_of_module.site)
 
 
 @pytest.fixture
@@ -123,9 +132,26 @@ def command(*words: str, path: Path) -> str:
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
+def _raised(place: Path, *hosts: str, lock: Path) -> Iterator[Lab]:
+    with _alone(lock):
+        command("down", path=place)
+        command("up", *hosts, path=place)
+        try:
+            yield Lab(sites.require(place))
+        finally:
+            demolition.down(place)
+
+
+def _heal(site: Site) -> None:
+    for host in site.hosts():
+        if report.state(site, host) != "running":
+            faults.heal(site, host.name)
+
+
+@contextmanager
+def _alone(directory: Path) -> Iterator[None]:
     """Another session of tests in the same tree waits until this one has ended."""
-    handle = os.open(Path(__file__).parent, os.O_RDONLY | os.O_CLOEXEC)
+    handle = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
