@@ -23,7 +23,10 @@ _PACKAGES = (
     *("systemd", "systemd-sysv", "dbus", "libpam-systemd", "openssh-server", "sudo"),
     *("iproute2", "iptables", "procps", "kmod", "curl", "ca-certificates", "conntrack"),
     *("socat", "ebtables", "ipset", "ethtool", "faketime"),
+    *("ufw", "firewalld", "systemd-timesyncd", "tzdata"),
 )
+# There for who wants to start them; a host of the lab is open, and has the time of the machine.
+_ASLEEP = ("ufw", "firewalld", "systemd-timesyncd")
 _USERS = ("admin", "ops")
 # Counts up when the same packages are furnished in another way.
 _RECIPE = 1
@@ -96,6 +99,7 @@ def _furnish(root: Path) -> None:
     (root / "etc/apt/sources.list").write_text("")
     shutil.rmtree(root / "var/lib/apt/lists")
     (root / "var/lib/apt/lists/partial").mkdir(parents=True)
+    run("chroot", root, "systemctl", "disable", "--quiet", *_ASLEEP)
     _leave_the_kernel_alone(root)
 
 
