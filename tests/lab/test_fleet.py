@@ -15,7 +15,7 @@ from tests.lab.test_runs import Control, let_go, there, until
 from lab import faults
 from lab.testing import Lab
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(100)]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(180)]
 HOSTS = [f"node{number}" for number in range(1, 11)]
 LOST = "node4"
 OTHERS = [name for name in HOSTS if name != LOST]
@@ -104,7 +104,7 @@ def test_a_host_that_dies_before_or_after_a_barrier(fleet: Fleet, module: str) -
         until(lambda: all(there(lab, name, f"/srv/runs/{module}.busy") for name in HOSTS))
         faults.kill(lab.site, LOST)
         let_go(lab, *OTHERS)
-        out, _ = process.communicate(timeout=90)
+        out, _ = process.communicate(timeout=150)
 
     assert_nine_of_ten(fleet, process.returncode, out)
 
