@@ -22,7 +22,7 @@ from lab.roster import Suite
 _PACKAGES = (
     *("systemd", "systemd-sysv", "dbus", "libpam-systemd", "openssh-server", "sudo"),
     *("iproute2", "iptables", "procps", "kmod", "curl", "ca-certificates", "conntrack"),
-    *("socat", "ebtables", "ipset", "ethtool", "faketime"),
+    *("socat", "ebtables", "ipset", "ethtool", "faketime", "python3"),
     *("ufw", "firewalld", "systemd-timesyncd", "tzdata"),
 )
 # There for who wants to start them; a host of the lab is open, and has the time of the machine.

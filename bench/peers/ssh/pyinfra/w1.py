@@ -1,0 +1,5 @@
+"""One command."""
+
+from pyinfra.operations import server
+
+server.shell(commands=["/bin/true"])

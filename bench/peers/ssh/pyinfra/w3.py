@@ -1,0 +1,6 @@
+"""One mebibyte to a file that is not there."""
+
+from pyinfra import host
+from pyinfra.operations import files
+
+files.put(src="small.bin", dest=f"/srv/bench/{host.name}/payload")
