@@ -108,6 +108,10 @@ format: $(READY) ## put the sources into the one format, with sorted imports
 bench: $(READY) ## the engine's speed and memory, beside its limits (SECTIONS="cost chain" for some)
 	$(BIN)/python bench/engine.py $(SECTIONS)
 
+.PHONY: bench-ssh
+bench-ssh: lab-tools ## work by SSH beside Ansible and pyinfra (root; SECTIONS="w1 crowd" for some)
+	$(BIN)/python bench/ssh.py $(SECTIONS)
+
 .PHONY: docs-reference
 docs-reference: $(READY) ## write the generated pages of docs/reference again
 	$(BIN)/python -m kubexm.spec.reference docs/reference
@@ -148,6 +152,6 @@ COMPILE = build/lock/bin/uv pip compile --quiet pyproject.toml --universal --pyt
 
 .PHONY: clean
 clean: ## remove all that these targets made
-	@for lab in .lab .lab-tests .lab-fleet; do [ ! -e $$lab ] || $(PYTHON) -m lab --path $$lab down; done
+	@for lab in .lab .lab-bench .lab-fleet .lab-tests; do [ ! -e $$lab ] || $(PYTHON) -m lab --path $$lab down; done
 	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	find src tests lab -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -53,14 +53,14 @@ class PeerFailed(RuntimeError):
 def prefect(units: int = 1000) -> Measurement:
     """Time a flow until its server has stored every task run; the server is warm."""
     depth = _depth(units)
-    python = _environment("prefect")
+    python = environment("prefect")
     with _scratch() as home, _prefect_server(python, home) as env:
         load = os.getloadavg()[0]
         script = [str(python), str(HERE / "prefect_graph.py"), str(WIDTH), str(depth)]
         figures = _figures(_run([*script, str(home / "prefect.db")], env, home))
     return Measurement(
         peer="prefect",
-        version=_version(python, "prefect"),
+        version=version(python, "prefect"),
         units=units,
         seconds=figures["seconds"],
         how="async tasks in awaited lanes, own warm server on loopback, SQLite, recorder in "
@@ -73,15 +73,15 @@ def prefect(units: int = 1000) -> Measurement:
 def dagster(units: int = 1000) -> Measurement:
     """Time a job in process on a persistent instance; imports and definition are not counted."""
     depth = _depth(units)
-    python = _environment("dagster")
+    python = environment("dagster")
     with _scratch() as home:
         (home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
         load = os.getloadavg()[0]
         script = [str(python), str(HERE / "dagster_graph.py"), str(WIDTH), str(depth)]
-        figures = _figures(_run(script, _child_env(home, DAGSTER_HOME=str(home)), home))
+        figures = _figures(_run(script, child_env(home, DAGSTER_HOME=str(home)), home))
     return Measurement(
         peer="dagster",
-        version=_version(python, "dagster"),
+        version=version(python, "dagster"),
         units=units,
         seconds=figures["seconds"],
         how="in-process executor, Nothing dependencies, SQLite instance, console log off",
@@ -92,7 +92,7 @@ def dagster(units: int = 1000) -> Measurement:
 def ansible(units: int = 200) -> Measurement:
     """Time a playbook over WIDTH local hosts, less what an empty one takes."""
     depth = _depth(units)
-    python = _environment("ansible")
+    python = environment("ansible")
     with _scratch() as home:
         (home / "hosts").write_text(_inventory(python))
         load = os.getloadavg()[0]
@@ -102,7 +102,7 @@ def ansible(units: int = 200) -> Measurement:
         raise PeerFailed(f"ansible did not run {depth} tasks on each of {WIDTH} hosts:\n{recap}")
     return Measurement(
         peer="ansible-core",
-        version=_version(python, "ansible-core"),
+        version=version(python, "ansible-core"),
         units=units,
         seconds=whole - startup,
         how="10 forks, free strategy, pipelining, no facts, `command: true`; start-up taken off; "
@@ -136,7 +136,7 @@ def _depth(units: int) -> int:
     return units // WIDTH
 
 
-def _environment(peer: str) -> Path:
+def environment(peer: str) -> Path:
     """Give the Python of the peer's venv, made anew when its pins or our Python have changed."""
     pins = HERE / f"{peer}.txt"
     home = _cache() / peer
@@ -164,7 +164,7 @@ def _scratch() -> Iterator[Path]:
         yield Path(name)
 
 
-def _child_env(home: Path, **extra: str) -> dict[str, str]:
+def child_env(home: Path, **extra: str) -> dict[str, str]:
     """Give a peer nothing of ours: no proxy, no profile, no state of an earlier use."""
     return {
         "PATH": os.defpath,
@@ -194,7 +194,7 @@ def _prefect_server(python: Path, home: Path) -> Iterator[dict[str, str]]:
 
 def _prefect_env(home: Path, port: int) -> dict[str, str]:
     recorder = "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER"
-    return _child_env(
+    return child_env(
         home,
         PREFECT_HOME=str(home),
         PREFECT_API_URL=f"http://127.0.0.1:{port}/api",
@@ -248,7 +248,7 @@ def _playbook(python: Path, home: Path, depth: int) -> tuple[float, str]:
     book = home / f"book-{depth}.yml"
     tasks = "".join('    - ansible.builtin.command: "true"\n' for _ in range(depth))
     book.write_text(f"- hosts: all\n  gather_facts: false\n  tasks:{' []' * (not depth)}\n{tasks}")
-    env = _child_env(
+    env = child_env(
         home,
         ANSIBLE_FORKS=str(WIDTH),
         ANSIBLE_PIPELINING="1",
@@ -261,11 +261,11 @@ def _playbook(python: Path, home: Path, depth: int) -> tuple[float, str]:
     return time.perf_counter() - start, printed
 
 
-def _version(python: Path, distribution: str) -> str:
+def version(python: Path, distribution: str) -> str:
     code = "import sys, importlib.metadata as m; print(m.version(sys.argv[1]))"
     with _scratch() as home:
         command = [str(python), "-c", code, distribution]
-        return _run(command, _child_env(home), home, 60).strip()
+        return _run(command, child_env(home), home, 60).strip()
 
 
 def _figures(printed: str) -> dict[str, float]:

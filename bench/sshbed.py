@@ -75,6 +75,11 @@ class Bed:
         return self.site.path / "bed"
 
     @property
+    def root(self) -> Path:
+        """The root directory of the host, from outside."""
+        return self.site.home(_HOST.name).root
+
+    @property
     def key(self) -> Path:
         return self.site.keys / "plain"
 
@@ -114,6 +119,12 @@ def down(path: Path = PLACE) -> bool:
     return demolition.down(path)
 
 
+def throttled(bed: Bed) -> int:
+    """How often an sshd of the bed began to turn logins away, as `MaxStartups` says."""
+    words = ("journalctl", "--quiet", "--unit", "bench-sshd@*", "--output", "cat")
+    return _on_host(bed.site, *words).count("beginning MaxStartups throttling")
+
+
 def _address(number: int) -> str:
     return f"{_NETWORK}.{number // _PER_NET}.{number % _PER_NET + 1}"
 
@@ -128,7 +139,7 @@ def _route(site: Site) -> None:
 
 def _serve(bed: Bed, *, stock: bool) -> None:
     """As many sshd as it takes, in place of those that were there."""
-    root = bed.site.home(_HOST.name).root
+    root = bed.root
     folder, units = root / "etc/ssh/bench", root / "etc/systemd/system"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -151,9 +162,9 @@ def _serve(bed: Bed, *, stock: bool) -> None:
     _on_host(bed.site, "systemctl", "start", *(f"bench-sshd@{n}" for n in range(len(groups))))
 
 
-def _on_host(site: Site, *words: str) -> None:
+def _on_host(site: Site, *words: str) -> str:
     login = ("ssh", "-F", site.ssh_config, f"root@{_HOST.name}")
-    run(*network.inside(site.netns), *login, shlex.join(words))
+    return run(*network.inside(site.netns), *login, shlex.join(words))
 
 
 def _describe(bed: Bed) -> None:

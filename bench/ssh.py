@@ -1,0 +1,378 @@
+"""What work by SSH costs, beside peers, floors and goals, all measured in one run.
+
+    python bench/ssh.py             everything: about half an hour
+    python bench/ssh.py w1 w5       only some of the sections
+
+Sections, on 50 hosts unless said: w1 connect and one command; w2 twenty commands; w3 1 MiB to
+each; w3b 200 MiB to one; w4 facts; w5 twenty operations with nothing to change, and w5-single
+without asking ahead; w6 fifty steps left out by a condition; few: w2 and w5 on 3 hosts;
+command, first, cores and crowd: single figures. It needs root, for the lab. Every figure is of
+this machine, now; compare within one run, never across runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import peers
+import sshbed
+import sshmeter
+import sshtools
+from engine import table
+from sshbed import FEW, Bed
+from sshmeter import Figures, RunFailed
+from sshtools import SINGLE, Job, Tool
+
+from lab import network
+from lab.errors import LabError
+
+HERE = Path(__file__).parent
+HOSTS = 50
+CROWD = 500
+FIRST_PORT = 2222
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """How many times as much the peers are to take: wall and client CPU."""
+
+    ansible: float | None = None
+    pyinfra: float | None = None
+    ansible_cpu: float | None = None
+    pyinfra_cpu: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Work that everybody does, and what it is called in the tables."""
+
+    name: str
+    title: str
+    goal: Goal
+    count: int = HOSTS
+
+
+@dataclass(frozen=True, slots=True)
+class Median:
+    """The middle of several runs of one tool."""
+
+    wall: float
+    cpu: float
+    imports: float
+    peak: float | None
+    runs: int
+
+    @property
+    def own_cpu(self) -> float:
+        """Without what the imports cost."""
+        return max(self.cpu - self.imports, 0.001)
+
+
+@dataclass(slots=True)
+class Entry:
+    """A tool in the competition for one work."""
+
+    tool: Tool
+    job: Job
+    imports: float
+    """Seconds of CPU."""
+    figures: list[Figures] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Once more; a tool that fails has one figure less, and is told of."""
+        try:
+            self.figures.append(self.job.run())
+        except RunFailed as error:
+            _complain(self.tool, error)
+
+
+WORKS = {
+    "w1": [Work("w1", "connect, one command", Goal(8, 1.2, 15, 1.5))],
+    "w2": [Work("w2", "20 commands", Goal(60, 3, 70, 4.5))],
+    "w3": [Work("w3", "1 MiB to each", Goal(10, 1.6, 17, 2))],
+    "w3b": [Work("w3b", "200 MiB to one", Goal(2.5, 2.3), 1)],
+    "w4": [Work("w4", "facts", Goal(8, 6.5, 15, 6))],
+    "w5": [Work("w5", "20 operations, no change", Goal(120, 7, 120, 10))],
+    SINGLE: [Work(SINGLE, "the same, op by op", Goal(80, 4.5, 100, 8))],
+    "w6": [
+        Work("w6-one", "1 step left out", Goal()),
+        Work("w6", "50 steps left out", Goal(50)),
+    ],
+    "few": [
+        Work("w2", "3 hosts: 20 commands", Goal(15, 3), FEW),
+        Work("w5", "3 hosts: 20 operations, no change", Goal(25, 5.5), FEW),
+    ],
+}
+_PEERS = ("pyinfra", "ansible")
+
+
+class Bench:
+    """A bed, who works on it, and how often."""
+
+    def __init__(self, bed: Bed, home: Path, rounds: int, slow_rounds: int) -> None:
+        self.bed = bed
+        self.home = home
+        self._rounds = rounds
+        self._slow_rounds = slow_rounds
+        self._tools = sshtools.tools(bed, home)
+        # What the second runs find done: by kubexm, and alike by all others.
+        self._converged: set[int] = set()
+
+    def compare(self, work: Work) -> dict[str, Median]:
+        """One work, done by everybody in turn, and the goals beside it."""
+        self._converge(work)
+        medians = dict(self._medians(work))
+        print(f"\n{work.title} ({work.count} host{'s' * (work.count > 1)})\n")
+        headers = ("", "wall s", "client CPU s", "of it imports", "peak MiB", "runs")
+        table(headers, list(_rows(medians)))
+        if "kubexm" in medians:
+            print()
+            table(("kubexm beside", "ratio", "goal", ""), list(_judged(work, medians)))
+        return medians
+
+    def _converge(self, work: Work) -> None:
+        if work.name in {"w5", SINGLE} and work.count not in self._converged:
+            job = self._tools[0].job("w5", work.count)
+            assert job is not None
+            sshmeter.measure(job.command, job.env, job.cwd)
+            self._converged.add(work.count)
+
+    def _medians(self, work: Work) -> Iterator[tuple[str, Median]]:
+        entries = [entry for tool in self._tools if (entry := self._entry(tool, work))]
+        for turn in range(max(self._rounds, self._slow_rounds)):
+            for entry in entries:
+                if turn < (self._slow_rounds if entry.tool.slow else self._rounds):
+                    self._clear()
+                    entry.run()
+        for entry in entries:
+            if entry.figures:
+                yield entry.tool.name, _median(entry.figures, entry.imports)
+
+    def _entry(self, tool: Tool, work: Work) -> Entry | None:
+        """A tool with its job, warmed up on a few hosts; None if it does no such work."""
+        job = tool.job(work.name, work.count)
+        few = tool.job(work.name, min(FEW, work.count))
+        if job is None or few is None:
+            return None
+        self._clear()
+        try:
+            return Entry(tool, job, tool.imports(few, self.home))
+        except RunFailed as error:
+            _complain(tool, error)
+            return None
+
+    def _clear(self) -> None:
+        """Take away what the works with files have brought."""
+        for payload in self.bed.root.glob("srv/bench/*/payload"):
+            payload.unlink()
+
+
+def main() -> None:
+    singles: dict[str, Callable[[Bench], None]] = {"command": command, "first": first}
+    singles |= {"cores": cores, "crowd": crowd}
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    names = [*WORKS, *singles]
+    parser.add_argument("sections", nargs="*", choices=[[], *names], default=[])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--slow-rounds", type=int, default=2, help="of Ansible")
+    options = parser.parse_args()
+    _print_machine()
+    with TemporaryDirectory(prefix="kubexm-ssh-") as home, _bed() as bed:
+        bench = Bench(bed, Path(home), options.rounds, options.slow_rounds)
+        with network.entered(bed.site.netns):
+            for name in options.sections or names:
+                found = [bench.compare(work) for work in WORKS.get(name, ())]
+                if name == "w6":
+                    _print_marginal(*found)
+                if name in singles:
+                    singles[name](bench)
+
+
+@contextmanager
+def _bed() -> Iterator[Bed]:
+    sshbed.down()
+    try:
+        yield sshbed.up(HOSTS)
+    finally:
+        sshbed.down()
+
+
+def _print_machine() -> None:
+    client = subprocess.run(["ssh", "-V"], capture_output=True, text=True, check=True).stderr
+    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+    print(f"{client.partition(',')[0]}, {sshtools.versions()}")
+    print(f"load before: {os.getloadavg()[0]:.1f}")
+
+
+def _print_marginal(one: dict[str, Median], fifty: dict[str, Median]) -> None:
+    """What one more step that is left out costs the client."""
+    skips = 49 * HOSTS
+    cost = {name: (fifty[name].cpu - one[name].cpu) / skips * 1e6 for name in ("kubexm", "ansible")}
+    ratio = cost["ansible"] / cost["kubexm"]
+    print(
+        f"\nCPU of one more step left out on one host: kubexm {cost['kubexm']:.0f} µs (≤ 37),"
+        f" Ansible {cost['ansible']:.0f} µs: {ratio:.0f} × (≥ 500)"
+    )
+
+
+def command(bench: Bench) -> None:
+    """A login and a command through a shell that stays, on one host."""
+    found = script("onehost.py", bench, str(bench.bed.path))
+    print(
+        f"\nlogin: {found['login_ms']:.1f} ms (≤ 30), {found['login_cpu_ms']:.2f} ms CPU (≤ 3.5)\n"
+        f"command: {found['command_ms']:.2f} ms (≤ 1.5),"
+        f" {found['command_cpu_ms']:.2f} ms CPU (≤ 0.35)"
+    )
+
+
+def first(bench: Bench) -> None:
+    """From the start of the process to its first connection, beside a bare script."""
+    file = bench.home / "first.yaml"
+    file.write_text(
+        "apiVersion: kubexm.io/v1alpha1\nkind: Pipeline\nmetadata: {name: first}\nspec:\n"
+        f"  hosts: [{{name: h, address: 127.0.0.1, ssh: {{port: {FIRST_PORT}, user: root,"
+        f" keys: [{bench.bed.key}], knownHosts: [{bench.bed.known_hosts}], config: false}}}}]\n"
+        "  modules: [{name: m, tasks: [{name: t, steps: [{name: s, noop: {}}]}]}]\n"
+    )
+    bare = (
+        "import asyncio, asyncssh\n"
+        f"async def main(): await asyncssh.connect('127.0.0.1', {FIRST_PORT})\n"
+        "asyncio.run(main())\n"
+    )
+    commands = {
+        "bare": (sys.executable, "-c", bare),
+        "kubexm": (sys.executable, "-m", "kubexm", "run", "-f", str(file)),
+    }
+    took: dict[str, list[float]] = {name: [] for name in commands}
+    for _ in range(11):
+        for name, words in commands.items():
+            took[name].append(_until_connected(words, bench))
+    middle = {name: statistics.median(times) for name, times in took.items()}
+    ratio = middle["kubexm"] / middle["bare"]
+    print(
+        f"\nto the first connection: kubexm {middle['kubexm'] * 1e3:.0f} ms, a bare script that"
+        f" imports asyncssh {middle['bare'] * 1e3:.0f} ms: {ratio:.2f} × (≤ 1.5)"
+    )
+
+
+def _until_connected(words: Sequence[str], bench: Bench) -> float:
+    with socket.create_server(("127.0.0.1", FIRST_PORT)) as server:
+        server.settimeout(30)
+        began = time.perf_counter()
+        with sshmeter.started(words, sshtools.ours(bench.home), bench.home):
+            line, _ = server.accept()
+            took = time.perf_counter() - began
+            line.close()
+    return took
+
+
+def cores(bench: Bench) -> None:
+    """Hashing files and unlocking keys, on one core and on all."""
+    rows = []
+    for what in ("hash", "unlock"):
+        one = script("oncores.py", bench, what, str(bench.bed.site.path), "one")["seconds"]
+        every = script("oncores.py", bench, what, str(bench.bed.site.path), "all")["seconds"]
+        rows.append((what, f"{one:.2f}", f"{every:.2f}", f"{one / every:.2f} ×"))
+    print()
+    table(("", "one core s", f"{os.cpu_count()} cores s", "faster"), rows)
+
+
+def crowd(bench: Bench) -> None:
+    """Many connections at once, each held until the end of the run; limits of sshd as they come."""
+    bed = sshbed.up(CROWD, stock=True)
+    try:
+        few, whole = _run_on(bed, bench, FEW), _run_on(bed, bench, CROWD)
+        throttled = sshbed.throttled(bed)
+    finally:
+        sshbed.up(HOSTS)
+    each = (whole.rss - few.rss) / (CROWD - FEW) * 1024
+    print(
+        f"\n{CROWD} hosts, one command each: all done in {whole.wall:.1f} s,"
+        f" {CROWD / whole.wall:.0f} connections/s, {whole.rss:.0f} MiB (≤ 120),"
+        f" {each:.0f} KiB for a connection (≤ 50);"
+        f" {throttled} times an sshd began to turn logins away"
+    )
+
+
+def _run_on(bed: Bed, bench: Bench, count: int) -> Figures:
+    job = next(tool for tool in sshtools.tools(bed, bench.home)).job("w1", count)
+    assert job is not None
+    figures = job.run()
+    if f"{count} changed" not in figures.printed:
+        raise RunFailed(f"not all of {count} hosts were reached:\n{figures.printed[-1500:]}")
+    return figures
+
+
+def script(name: str, bench: Bench, *arguments: str) -> dict[str, float]:
+    """One measurement in a process of its own: the last line it prints."""
+    words = (sys.executable, str(HERE / name), *arguments)
+    printed = Job(words, sshtools.ours(bench.home), bench.home).run().printed
+    figures: dict[str, float] = json.loads(printed.splitlines()[-1])
+    return figures
+
+
+def _complain(tool: Tool, error: RunFailed) -> None:
+    print(f"{tool.name} failed, and is left out: {error}", file=sys.stderr)
+
+
+def _rows(medians: dict[str, Median]) -> Iterator[tuple[str, ...]]:
+    for name, found in medians.items():
+        peak = f"{found.peak:.0f}" if found.peak is not None else "-"
+        figures = (f"{value:.2f}" for value in (found.wall, found.cpu, found.imports))
+        yield name, *figures, peak, str(found.runs)
+
+
+def _judged(work: Work, medians: dict[str, Median]) -> Iterator[tuple[str, ...]]:
+    mine, goal = medians["kubexm"], work.goal
+    wall = {"ansible": goal.ansible, "pyinfra": goal.pyinfra}
+    cpu = {"ansible": goal.ansible_cpu, "pyinfra": goal.pyinfra_cpu}
+    for name in (name for name in _PEERS if name in medians):
+        peer = medians[name]
+        yield _ratio(f"{name}, wall", peer.wall / mine.wall, wall[name])
+        yield _ratio(f"{name}, CPU without imports", peer.own_cpu / mine.own_cpu, cpu[name])
+    if work.name == "w3b" and "openssh" in medians:
+        times = mine.wall / medians["openssh"].wall
+        yield "openssh, wall", f"{times:.2f} ×", "≤ 1.9", _word(times <= 1.9)
+
+
+def _ratio(what: str, ratio: float, goal: float | None) -> tuple[str, ...]:
+    if goal is None:
+        return what, f"{ratio:.1f} ×", "-", ""
+    return what, f"{ratio:.1f} ×", f"≥ {goal:g}", _word(ratio >= goal)
+
+
+def _word(met: bool) -> str:
+    return "met" if met else "missed"
+
+
+def _median(figures: Sequence[Figures], imports: float) -> Median:
+    peaks = [one.peak for one in figures if one.peak is not None]
+    return Median(
+        statistics.median(one.wall for one in figures),
+        statistics.median(one.cpu for one in figures),
+        imports,
+        statistics.median(peaks) if peaks else None,
+        len(figures),
+    )
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (LabError, peers.PeerFailed, RunFailed) as error:
+        sys.exit(f"error: {error}")

@@ -1,0 +1,183 @@
+"""Who does the same work by SSH: kubexm, its peers in venvs of their own, and two floors."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import peers
+import sshmeter
+from sshbed import Bed
+from sshmeter import Figures, RunFailed
+
+HERE = Path(__file__).parent
+SINGLE = "w5-single"
+"""The fifth work without asking ahead: one request to the host for each operation."""
+_IMPORTING = """\
+import contextlib, importlib, pathlib, sys
+for name in pathlib.Path(sys.argv[1]).read_text().split():
+    with contextlib.suppress(BaseException):
+        importlib.import_module(name)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A command that does some work, and how to tell from what it printed that it did."""
+
+    command: tuple[str, ...]
+    env: dict[str, str]
+    cwd: Path
+    did: Callable[[str], bool] = lambda _: True
+
+    def run(self) -> Figures:
+        figures = sshmeter.measure(self.command, self.env, self.cwd)
+        if not self.did(figures.printed):
+            raise RunFailed(f"{self.command[0]} did something else:\n{figures.printed[-1500:]}")
+        return figures
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One who does the work."""
+
+    name: str
+    job: Callable[[str, int], Job | None]
+    """The job for a work on so many hosts; None for what it does not do."""
+    python: Path | None = None
+    """The interpreter it runs in."""
+    slow: bool = False
+    """Whether it takes minutes, so that fewer rounds have to do."""
+
+    def imports(self, job: Job, home: Path) -> float:
+        """Seconds of CPU to import what the job imports, and nothing else; warms it up too."""
+        if self.python is None:
+            return 0.0
+        telling = job.env | {"PYTHONPROFILEIMPORTTIME": "1"}
+        printed = sshmeter.measure(job.command, telling, job.cwd).printed
+        names = re.findall(r"^import time: +\d+ \| +\d+ \| +(\S+)$", printed, re.MULTILINE)
+        listing = home / f"{self.name}.imports"
+        listing.write_text("\n".join(name for name in names if not name.endswith("__main__")))
+        command = (str(self.python), "-c", _IMPORTING, str(listing))
+        runs = [sshmeter.measure(command, job.env, job.cwd).cpu for _ in range(3)]
+        return sorted(runs)[1]
+
+
+def tools(bed: Bed, home: Path) -> tuple[Tool, ...]:
+    """All of them, with their state below a directory of their own."""
+    pyinfra, ansible, mitogen = map(peers.environment, ("pyinfra", "ansible", "mitogen"))
+    strategies = next((mitogen.parent.parent / "lib").glob("*/site-packages/ansible_mitogen"))
+    with_mitogen = {
+        "ANSIBLE_STRATEGY_PLUGINS": str(strategies / "plugins" / "strategy"),
+        "ANSIBLE_STRATEGY": "mitogen_linear",
+    }
+    python = Path(sys.executable)
+    return (
+        Tool("kubexm", lambda work, count: _kubexm(bed, home, work, count), python),
+        Tool("pyinfra", lambda work, count: _pyinfra(pyinfra, bed, home, work, count), pyinfra),
+        Tool(
+            "mitogen",
+            lambda work, count: _ansible(mitogen, bed, home, work, count, with_mitogen),
+            mitogen,
+            slow=True,
+        ),
+        Tool(
+            "ansible",
+            lambda work, count: _ansible(ansible, bed, home, work, count, {}),
+            ansible,
+            slow=True,
+        ),
+        Tool("asyncssh", lambda work, count: _asyncssh(bed, home, work, count), python),
+        Tool("openssh", lambda work, count: _openssh(bed, home, work, count)),
+    )
+
+
+def versions() -> str:
+    """Which of the peers were measured."""
+    found = {"pyinfra": "pyinfra", "ansible": "ansible-core", "mitogen": "mitogen"}
+    return ", ".join(
+        f"{package} {peers.version(peers.environment(peer), package)}"
+        for peer, package in found.items()
+    )
+
+
+def ours(home: Path) -> dict[str, str]:
+    """The environment of what runs in this interpreter."""
+    env = peers.child_env(home, KUBEXM_HOME=str(home / "kubexm"))
+    if path := os.environ.get("PYTHONPATH"):
+        env["PYTHONPATH"] = path
+    return env
+
+
+def _kubexm(bed: Bed, home: Path, work: str, count: int) -> Job:
+    file = str(bed.pipeline("w5" if work == SINGLE else work, count))
+    program: tuple[str, ...] = (sys.executable, "-m", "kubexm")
+    if work == SINGLE:
+        program = (sys.executable, str(HERE / "onebyone.py"))
+    words = ("hosts", "check") if work == "w4" else ("run",)
+    done = {
+        "w4": f"{count} hosts, nothing is wrong",
+        "w5": f"{20 * count} satisfied",
+        SINGLE: f"{20 * count} satisfied",
+        "w6": f"{50 * count} satisfied",
+        "w6-one": f"{count} satisfied",
+    }.get(work, " changed")
+    return Job((*program, *words, "-f", file), ours(home), bed.path, lambda said: done in said)
+
+
+def _pyinfra(python: Path, bed: Bed, home: Path, work: str, count: int) -> Job | None:
+    if work in {"w6", "w6-one"}:
+        return None
+    name = "w5" if work == SINGLE else work
+    program = str(python.parent / "pyinfra")
+    command = (program, "-y", f"pyinfra/hosts{count}.py", f"pyinfra/{name}.py")
+    unchanged = re.compile(rf"Grand total +{20 * count} +- +- +{20 * count} ")
+    return Job(
+        command,
+        peers.child_env(home),
+        bed.path,
+        lambda said: name != "w5" or unchanged.search(said) is not None,
+    )
+
+
+def _ansible(
+    python: Path, bed: Bed, home: Path, work: str, count: int, extra: dict[str, str]
+) -> Job:
+    name = "w5" if work == SINGLE else work
+    settings = {
+        "ANSIBLE_FORKS": "50",
+        "ANSIBLE_PIPELINING": "1",
+        "ANSIBLE_HOST_KEY_CHECKING": "0",
+        "ANSIBLE_SSH_ARGS": "-o ControlMaster=auto -o ControlPersist=60s",
+        "ANSIBLE_NOCOLOR": "1",
+    }
+    program = str(python.parent / "ansible-playbook")
+    command = (program, "-i", f"ansible/hosts{count}", f"ansible/{name}.yml")
+    ended = r"ok=20 +changed=0 " if name == "w5" else r"ok=\d+ "
+    each = re.compile(rf" : {ended}.* unreachable=0 +failed=0 ")
+    return Job(
+        command,
+        peers.child_env(home, **settings, **extra),
+        bed.path,
+        lambda said: len(each.findall(said)) == count,
+    )
+
+
+def _asyncssh(bed: Bed, home: Path, work: str, count: int) -> Job | None:
+    if work in {"w4", "w6", "w6-one"}:
+        return None
+    script = str(HERE / "rawasyncssh.py")
+    return Job((sys.executable, script, work, str(bed.path), str(count)), ours(home), bed.path)
+
+
+def _openssh(bed: Bed, home: Path, work: str, count: int) -> Job | None:
+    if work in {"w4", SINGLE, "w6", "w6-one"}:
+        return None
+    shell = shutil.which("sh") or "/bin/sh"
+    command = (shell, str(HERE / "rawopenssh.sh"), work, str(bed.path), str(count))
+    return Job(command, peers.child_env(home), bed.path)

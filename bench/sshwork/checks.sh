@@ -1,0 +1,21 @@
+# What twenty operations have to ask, one in each line.
+stat -c %F:%a:%U:%G "$base/d1"
+stat -c %F:%a:%U:%G "$base/d2"
+stat -c %F:%a:%U:%G "$base/d3"
+stat -c %F:%a:%U:%G "$base/d4"
+stat -c %a:%U:%G "$base/d1/t1" && sha256sum "$base/d1/t1"
+stat -c %a:%U:%G "$base/d1/t2" && sha256sum "$base/d1/t2"
+stat -c %a:%U:%G "$base/d1/t3" && sha256sum "$base/d1/t3"
+stat -c %a:%U:%G "$base/d1/t4" && sha256sum "$base/d1/t4"
+stat -c %a:%U:%G "$base/d1/t5" && sha256sum "$base/d1/t5"
+stat -c %a:%U:%G "$base/d1/t6" && sha256sum "$base/d1/t6"
+stat -c %a:%U:%G "$base/d2/f1" && sha256sum "$base/d2/f1"
+stat -c %a:%U:%G "$base/d2/f2" && sha256sum "$base/d2/f2"
+stat -c %a:%U:%G "$base/d2/f3" && sha256sum "$base/d2/f3"
+stat -c %a:%U:%G "$base/d2/f4" && sha256sum "$base/d2/f4"
+stat -c %a:%U:%G "$base/d2/f5" && sha256sum "$base/d2/f5"
+cat "$base/d3/settings"
+cat "$base/d3/settings"
+cat "$base/d3/settings"
+systemctl show --property ActiveState,UnitFileState bench-one
+systemctl show --property ActiveState,UnitFileState bench-two
