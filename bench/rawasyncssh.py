@@ -51,7 +51,7 @@ def _requests(work: str) -> list[bytes]:
     if work == "w2":
         return [b"/bin/true"] * 20
     lines = [line for line in CHECKS.read_bytes().splitlines() if not line.startswith(b"#")]
-    return lines if work == "w5-single" else [b"\n".join(lines)]
+    return lines if work == "w5-one-by-one" else [b"\n".join(lines)]
 
 
 async def _ask(process: asyncssh.SSHClientProcess[bytes], request: bytes) -> None:

@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import peers
@@ -16,8 +16,8 @@ from sshbed import Bed
 from sshmeter import Figures, RunFailed
 
 HERE = Path(__file__).parent
-SINGLE = "w5-single"
-"""The fifth work without asking ahead: one request to the host for each operation."""
+ONE_BY_ONE = "kubexm, op by op"
+"""Without asking ahead: one request to the host for each operation."""
 _IMPORTING = """\
 import contextlib, importlib, pathlib, sys
 for name in pathlib.Path(sys.argv[1]).read_text().split():
@@ -54,18 +54,16 @@ class Tool:
     slow: bool = False
     """Whether it takes minutes, so that fewer rounds have to do."""
 
-    def imports(self, job: Job, home: Path) -> float:
-        """Seconds of CPU to import what the job imports, and nothing else; warms it up too."""
-        if self.python is None:
-            return 0.0
+    def importing(self, job: Job, home: Path) -> Job | None:
+        """A job that imports what this one imports, and nothing else; runs it to find out."""
         telling = job.env | {"PYTHONPROFILEIMPORTTIME": "1"}
         printed = sshmeter.measure(job.command, telling, job.cwd).printed
+        if self.python is None:
+            return None
         names = re.findall(r"^import time: +\d+ \| +\d+ \| +(\S+)$", printed, re.MULTILINE)
         listing = home / f"{self.name}.imports"
         listing.write_text("\n".join(name for name in names if not name.endswith("__main__")))
-        command = (str(self.python), "-c", _IMPORTING, str(listing))
-        runs = [sshmeter.measure(command, job.env, job.cwd).cpu for _ in range(3)]
-        return sorted(runs)[1]
+        return Job((str(self.python), "-c", _IMPORTING, str(listing)), job.env, job.cwd)
 
 
 def tools(bed: Bed, home: Path) -> tuple[Tool, ...]:
@@ -79,6 +77,7 @@ def tools(bed: Bed, home: Path) -> tuple[Tool, ...]:
     python = Path(sys.executable)
     return (
         Tool("kubexm", lambda work, count: _kubexm(bed, home, work, count), python),
+        Tool(ONE_BY_ONE, lambda work, count: _one_by_one(bed, home, work, count), python),
         Tool("pyinfra", lambda work, count: _pyinfra(pyinfra, bed, home, work, count), pyinfra),
         Tool(
             "mitogen",
@@ -93,6 +92,11 @@ def tools(bed: Bed, home: Path) -> tuple[Tool, ...]:
             slow=True,
         ),
         Tool("asyncssh", lambda work, count: _asyncssh(bed, home, work, count), python),
+        Tool(
+            "asyncssh, op by op",
+            lambda work, count: _asyncssh(bed, home, f"{work}-one-by-one", count),
+            python,
+        ),
         Tool("openssh", lambda work, count: _openssh(bed, home, work, count)),
     )
 
@@ -115,50 +119,55 @@ def ours(home: Path) -> dict[str, str]:
 
 
 def _kubexm(bed: Bed, home: Path, work: str, count: int) -> Job:
-    file = str(bed.pipeline("w5" if work == SINGLE else work, count))
-    program: tuple[str, ...] = (sys.executable, "-m", "kubexm")
-    if work == SINGLE:
-        program = (sys.executable, str(HERE / "onebyone.py"))
+    program = (sys.executable, "-m", "kubexm")
     words = ("hosts", "check") if work == "w4" else ("run",)
     done = {
         "w4": f"{count} hosts, nothing is wrong",
         "w5": f"{20 * count} satisfied",
-        SINGLE: f"{20 * count} satisfied",
         "w6": f"{50 * count} satisfied",
         "w6-one": f"{count} satisfied",
     }.get(work, " changed")
-    return Job((*program, *words, "-f", file), ours(home), bed.path, lambda said: done in said)
+    command = (*program, *words, "-f", str(bed.pipeline(work, count)))
+    return Job(command, ours(home), bed.path, lambda said: done in said)
+
+
+def _one_by_one(bed: Bed, home: Path, work: str, count: int) -> Job | None:
+    if work != "w5":
+        return None
+    job = _kubexm(bed, home, work, count)
+    program = (sys.executable, str(HERE / "onebyone.py"))
+    return replace(job, command=(*program, "run", "-f", str(bed.pipeline(work, count))))
 
 
 def _pyinfra(python: Path, bed: Bed, home: Path, work: str, count: int) -> Job | None:
     if work in {"w6", "w6-one"}:
         return None
-    name = "w5" if work == SINGLE else work
     program = str(python.parent / "pyinfra")
-    command = (program, "-y", f"pyinfra/hosts{count}.py", f"pyinfra/{name}.py")
+    command = (program, "-y", f"pyinfra/hosts{count}.py", f"pyinfra/{work}.py")
     unchanged = re.compile(rf"Grand total +{20 * count} +- +- +{20 * count} ")
     return Job(
         command,
         peers.child_env(home),
         bed.path,
-        lambda said: name != "w5" or unchanged.search(said) is not None,
+        lambda said: work != "w5" or unchanged.search(said) is not None,
     )
 
 
 def _ansible(
     python: Path, bed: Bed, home: Path, work: str, count: int, extra: dict[str, str]
 ) -> Job:
-    name = "w5" if work == SINGLE else work
     settings = {
         "ANSIBLE_FORKS": "50",
         "ANSIBLE_PIPELINING": "1",
         "ANSIBLE_HOST_KEY_CHECKING": "0",
         "ANSIBLE_SSH_ARGS": "-o ControlMaster=auto -o ControlPersist=60s",
+        # The machine may be busy with all of its hosts.
+        "ANSIBLE_TIMEOUT": "60",
         "ANSIBLE_NOCOLOR": "1",
     }
     program = str(python.parent / "ansible-playbook")
-    command = (program, "-i", f"ansible/hosts{count}", f"ansible/{name}.yml")
-    ended = r"ok=20 +changed=0 " if name == "w5" else r"ok=\d+ "
+    command = (program, "-i", f"ansible/hosts{count}", f"ansible/{work}.yml")
+    ended = r"ok=20 +changed=0 " if work == "w5" else r"ok=\d+ "
     each = re.compile(rf" : {ended}.* unreachable=0 +failed=0 ")
     return Job(
         command,
@@ -169,14 +178,14 @@ def _ansible(
 
 
 def _asyncssh(bed: Bed, home: Path, work: str, count: int) -> Job | None:
-    if work in {"w4", "w6", "w6-one"}:
+    if work not in {"w1", "w2", "w3", "w3b", "w5", "w5-one-by-one"}:
         return None
     script = str(HERE / "rawasyncssh.py")
     return Job((sys.executable, script, work, str(bed.path), str(count)), ours(home), bed.path)
 
 
 def _openssh(bed: Bed, home: Path, work: str, count: int) -> Job | None:
-    if work in {"w4", SINGLE, "w6", "w6-one"}:
+    if work not in {"w1", "w2", "w3", "w3b", "w5"}:
         return None
     shell = shutil.which("sh") or "/bin/sh"
     command = (shell, str(HERE / "rawopenssh.sh"), work, str(bed.path), str(count))
