@@ -13,6 +13,7 @@ this machine, now; compare within one run, never across runs.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import os
 import platform
@@ -147,8 +148,9 @@ class Bench:
         print(f"\n{work.title} ({work.count} host{'s' * (work.count > 1)})\n")
         columns = ("", "wall s", "client CPU s", "of it imports", "peak MiB", "runs")
         table(columns, list(_rows(medians)))
-        print()
-        table(("", "beside", "ratio", "goal", ""), list(_judged(work, medians)))
+        if judged := list(_judged(work, medians)):
+            print()
+            table(("", "beside", "ratio", "goal", ""), judged)
         return medians
 
     def _converge(self, work: Work) -> None:
@@ -213,11 +215,26 @@ def main() -> None:
 
 @contextmanager
 def _bed() -> Iterator[Bed]:
-    sshbed.down()
-    try:
-        yield sshbed.up(HOSTS)
-    finally:
+    """A bed of our own; one that is there is taken away first."""
+    with _alone():
         sshbed.down()
+        try:
+            yield sshbed.up(HOSTS)
+        finally:
+            sshbed.down()
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    handle = os.open(HERE, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunFailed("another measurement is under way: wait for its end") from None
+        yield
+    finally:
+        os.close(handle)
 
 
 def _print_machine() -> None:
@@ -285,7 +302,9 @@ def _until_connected(words: Sequence[str], bench: Bench) -> float:
         with sshmeter.started(words, sshtools.ours(bench.home), bench.home):
             line, _ = server.accept()
             took = time.perf_counter() - began
-            line.close()
+            with line:
+                # Who hears this gives up at once.
+                line.sendall(b"SSH-1.0-none\r\n")
     return took
 
 

@@ -49,30 +49,27 @@ def measure(command: Sequence[str], env: Mapping[str, str], cwd: Path) -> Figure
         out = Path(directory) / "out"
         with out.open("wb") as stdout:
             began = perf_counter()
-            process = start(command, env, cwd, groups, stdout.fileno())
+            process = _start(command, env, cwd, groups, stdout.fileno())
             code, rss = _ended(process)
             wall = perf_counter() - began
         printed = out.read_text(errors="replace")
         if code is None:
             raise RunFailed(f"`{command[0]}` ran longer than {SECONDS:g} s")
         if code:
-            raise RunFailed(f"{' '.join(command)} exited with {code}:\n{printed[-1500:]}")
+            raise RunFailed(f"{' '.join(command)} exited with {code}:\n{_said(printed)}")
         return Figures(wall, _cpu(groups), _peak(groups), rss, printed)
 
 
 @contextmanager
 def started(command: Sequence[str], env: Mapping[str, str], cwd: Path) -> Iterator[None]:
-    """A command under way, which is ended afterwards however far it is."""
+    """A command under way; afterwards it is awaited, whatever its exit code."""
     with _groups() as groups:
-        process = start(command, env, cwd, groups, subprocess.DEVNULL)
-        try:
-            yield
-        finally:
-            process.kill()
-            process.wait()
+        process = _start(command, env, cwd, groups, subprocess.DEVNULL)
+        yield
+        _ended(process)
 
 
-def start(
+def _start(
     command: Sequence[str], env: Mapping[str, str], cwd: Path, groups: Groups, output: int
 ) -> subprocess.Popen[bytes]:
     """Start a command inside groups."""
@@ -117,6 +114,12 @@ def _ended(process: subprocess.Popen[bytes]) -> tuple[int | None, float]:
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     return process.returncode, usage.ru_maxrss / 1024
+
+
+def _said(printed: str) -> str:
+    """The end of what a command printed, without the imports that it may have told of."""
+    lines = (line for line in printed.splitlines() if not line.startswith("import time:"))
+    return "\n".join(lines)[-1500:]
 
 
 def _cpu(groups: Groups) -> float:
