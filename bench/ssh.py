@@ -5,24 +5,21 @@
 
 Sections, on 50 hosts unless said: w1 connect and one command; w2 twenty commands; w3 1 MiB to
 each; w3b 200 MiB to one; w4 facts; w5 twenty operations with nothing to change, also op by op;
-w6 fifty steps left out by a condition; few: w2 and w5 on 3 hosts;
-command, first, cores and crowd: single figures. It needs root, for the lab. Every figure is of
-this machine, now; compare within one run, never across runs.
+w6 fifty steps left out by a condition; few: w2 and w5 on 3 hosts. Then single figures: command,
+first, cores, crowd. It needs root, for the lab. Every figure is of this machine, now; compare
+within one run, never across runs.
 """
 
 from __future__ import annotations
 
 import argparse
 import fcntl
-import json
 import os
 import platform
-import socket
 import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,9 +28,10 @@ from tempfile import TemporaryDirectory
 import peers
 import sshbed
 import sshmeter
+import sshrails
 import sshtools
 from engine import table
-from sshbed import FEW, Bed
+from sshbed import FEW, HOSTS, Bed
 from sshmeter import Figures, RunFailed
 from sshtools import ONE_BY_ONE, Job, Tool
 
@@ -41,9 +39,6 @@ from lab import network
 from lab.errors import LabError
 
 HERE = Path(__file__).parent
-HOSTS = 50
-CROWD = 500
-FIRST_PORT = 2222
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +118,8 @@ WORKS = {
         Work("w6", "50 steps left out", Goal(50)),
     ],
     "few": [
-        Work("w2", "3 hosts: 20 commands", Goal(15, 3), FEW),
-        Work("w5", "3 hosts: 20 operations, no change", Goal(25, 5.5), FEW),
+        Work("w2", "20 commands", Goal(15, 3), FEW),
+        Work("w5", "20 operations, no change", Goal(25, 5.5), FEW),
     ],
 }
 
@@ -191,12 +186,10 @@ class Bench:
 
 
 def main() -> None:
-    singles: dict[str, Callable[[Bench], None]] = {"command": command, "first": first}
-    singles |= {"cores": cores, "crowd": crowd}
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    names = [*WORKS, *singles]
+    names = [*WORKS, *sshrails.SECTIONS]
     parser.add_argument("sections", nargs="*", choices=[[], *names], default=[])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--slow-rounds", type=int, default=2, help="of Ansible")
@@ -209,8 +202,8 @@ def main() -> None:
                 found = [bench.compare(work) for work in WORKS.get(name, ())]
                 if name == "w6":
                     _print_marginal(*found)
-                if name in singles:
-                    singles[name](bench)
+                if name in sshrails.SECTIONS:
+                    sshrails.SECTIONS[name](bed, Path(home))
 
 
 @contextmanager
@@ -246,6 +239,8 @@ def _print_machine() -> None:
 
 def _print_marginal(one: dict[str, Median], fifty: dict[str, Median]) -> None:
     """What one more step that is left out costs the client."""
+    if not {"kubexm", "ansible"} <= one.keys() & fifty.keys():
+        return
     skips = 49 * HOSTS
     cost = {name: (fifty[name].cpu - one[name].cpu) / skips * 1e6 for name in ("kubexm", "ansible")}
     ratio = cost["ansible"] / cost["kubexm"]
@@ -253,104 +248,6 @@ def _print_marginal(one: dict[str, Median], fifty: dict[str, Median]) -> None:
         f"\nCPU of one more step left out on one host: kubexm {cost['kubexm']:.0f} µs (≤ 37),"
         f" Ansible {cost['ansible']:.0f} µs: {ratio:.0f} × (≥ 500)"
     )
-
-
-def command(bench: Bench) -> None:
-    """A login and a command through a shell that stays, on one host."""
-    found = script("onehost.py", bench, str(bench.bed.path))
-    print(
-        f"\nlogin: {found['login_ms']:.1f} ms (≤ 30), {found['login_cpu_ms']:.2f} ms CPU (≤ 3.5)\n"
-        f"command: {found['command_ms']:.2f} ms (≤ 1.5),"
-        f" {found['command_cpu_ms']:.2f} ms CPU (≤ 0.35)"
-    )
-
-
-def first(bench: Bench) -> None:
-    """From the start of the process to its first connection, beside a bare script."""
-    file = bench.home / "first.yaml"
-    file.write_text(
-        "apiVersion: kubexm.io/v1alpha1\nkind: Pipeline\nmetadata: {name: first}\nspec:\n"
-        f"  hosts: [{{name: h, address: 127.0.0.1, ssh: {{port: {FIRST_PORT}, user: root,"
-        f" keys: [{bench.bed.key}], knownHosts: [{bench.bed.known_hosts}], config: false}}}}]\n"
-        "  modules: [{name: m, tasks: [{name: t, steps: [{name: s, noop: {}}]}]}]\n"
-    )
-    bare = (
-        "import asyncio, asyncssh\n"
-        f"async def main(): await asyncssh.connect('127.0.0.1', {FIRST_PORT})\n"
-        "asyncio.run(main())\n"
-    )
-    commands = {
-        "bare": (sys.executable, "-c", bare),
-        "kubexm": (sys.executable, "-m", "kubexm", "run", "-f", str(file)),
-    }
-    took: dict[str, list[float]] = {name: [] for name in commands}
-    for _ in range(11):
-        for name, words in commands.items():
-            took[name].append(_until_connected(words, bench))
-    middle = {name: statistics.median(times) for name, times in took.items()}
-    ratio = middle["kubexm"] / middle["bare"]
-    print(
-        f"\nto the first connection: kubexm {middle['kubexm'] * 1e3:.0f} ms, a bare script that"
-        f" imports asyncssh {middle['bare'] * 1e3:.0f} ms: {ratio:.2f} × (≤ 1.5)"
-    )
-
-
-def _until_connected(words: Sequence[str], bench: Bench) -> float:
-    with socket.create_server(("127.0.0.1", FIRST_PORT)) as server:
-        server.settimeout(30)
-        began = time.perf_counter()
-        with sshmeter.started(words, sshtools.ours(bench.home), bench.home):
-            line, _ = server.accept()
-            took = time.perf_counter() - began
-            with line:
-                # Who hears this gives up at once.
-                line.sendall(b"SSH-1.0-none\r\n")
-    return took
-
-
-def cores(bench: Bench) -> None:
-    """Hashing files and unlocking keys, on one core and on all."""
-    rows = []
-    for what in ("hash", "unlock"):
-        one = script("oncores.py", bench, what, str(bench.bed.site.path), "one")["seconds"]
-        every = script("oncores.py", bench, what, str(bench.bed.site.path), "all")["seconds"]
-        rows.append((what, f"{one:.2f}", f"{every:.2f}", f"{one / every:.2f} ×"))
-    print()
-    table(("", "one core s", f"{os.cpu_count()} cores s", "faster"), rows)
-
-
-def crowd(bench: Bench) -> None:
-    """Many connections at once, each held until the end of the run; limits of sshd as they come."""
-    bed = sshbed.up(CROWD, stock=True)
-    try:
-        few, whole = _run_on(bed, bench, FEW), _run_on(bed, bench, CROWD)
-        throttled = sshbed.throttled(bed)
-    finally:
-        sshbed.up(HOSTS)
-    each = (whole.rss - few.rss) / (CROWD - FEW) * 1024
-    print(
-        f"\n{CROWD} hosts, one command each: all done in {whole.wall:.1f} s,"
-        f" {CROWD / whole.wall:.0f} connections/s, {whole.rss:.0f} MiB (≤ 120),"
-        f" {each:.0f} KiB for a connection (≤ 50);"
-        f" {throttled} times an sshd began to turn logins away"
-    )
-
-
-def _run_on(bed: Bed, bench: Bench, count: int) -> Figures:
-    job = next(tool for tool in sshtools.tools(bed, bench.home)).job("w1", count)
-    assert job is not None
-    figures = job.run()
-    if f"{count} changed" not in figures.printed:
-        raise RunFailed(f"not all of {count} hosts were reached:\n{figures.printed[-1500:]}")
-    return figures
-
-
-def script(name: str, bench: Bench, *arguments: str) -> dict[str, float]:
-    """One measurement in a process of its own: the last line it prints."""
-    words = (sys.executable, str(HERE / name), *arguments)
-    printed = Job(words, sshtools.ours(bench.home), bench.home).run().printed
-    figures: dict[str, float] = json.loads(printed.splitlines()[-1])
-    return figures
 
 
 def _complain(tool: Tool, error: RunFailed) -> None:

@@ -32,6 +32,7 @@ from lab.site import Site  # noqa: E402
 
 PLACE = HERE.parent / ".lab-bench"
 MOST = 500
+HOSTS = 50
 FEW = 3
 PAYLOADS = {"small.bin": 1 << 20, "large.bin": 200 << 20}
 _NETWORK = "10.98"

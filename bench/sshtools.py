@@ -76,7 +76,7 @@ def tools(bed: Bed, home: Path) -> tuple[Tool, ...]:
     }
     python = Path(sys.executable)
     return (
-        Tool("kubexm", lambda work, count: _kubexm(bed, home, work, count), python),
+        Tool("kubexm", lambda work, count: kubexm(bed, home, work, count), python),
         Tool(ONE_BY_ONE, lambda work, count: _one_by_one(bed, home, work, count), python),
         Tool("pyinfra", lambda work, count: _pyinfra(pyinfra, bed, home, work, count), pyinfra),
         Tool(
@@ -118,15 +118,17 @@ def ours(home: Path) -> dict[str, str]:
     return env
 
 
-def _kubexm(bed: Bed, home: Path, work: str, count: int) -> Job:
+def kubexm(bed: Bed, home: Path, work: str, count: int) -> Job:
+    """The job of kubexm itself, as its users give it."""
     program = (sys.executable, "-m", "kubexm")
     words = ("hosts", "check") if work == "w4" else ("run",)
     done = {
+        "w2": f"{20 * count} changed",
         "w4": f"{count} hosts, nothing is wrong",
         "w5": f"{20 * count} satisfied",
         "w6": f"{50 * count} satisfied",
         "w6-one": f"{count} satisfied",
-    }.get(work, " changed")
+    }.get(work, f"{count} changed")
     command = (*program, *words, "-f", str(bed.pipeline(work, count)))
     return Job(command, ours(home), bed.path, lambda said: done in said)
 
@@ -134,7 +136,7 @@ def _kubexm(bed: Bed, home: Path, work: str, count: int) -> Job:
 def _one_by_one(bed: Bed, home: Path, work: str, count: int) -> Job | None:
     if work != "w5":
         return None
-    job = _kubexm(bed, home, work, count)
+    job = kubexm(bed, home, work, count)
     program = (sys.executable, str(HERE / "onebyone.py"))
     return replace(job, command=(*program, "run", "-f", str(bed.pipeline(work, count))))
 
