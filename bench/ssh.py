@@ -156,15 +156,19 @@ class Bench:
             self._converged.add(work.count)
 
     def _medians(self, work: Work) -> Iterator[tuple[str, Median]]:
-        entries = [entry for tool in self._tools if (entry := self._entry(tool, work))]
+        tools = [tool for tool in self._tools if self._turns(tool)]
+        entries = [entry for tool in tools if (entry := self._entry(tool, work))]
         for turn in range(max(self._rounds, self._slow_rounds)):
             for entry in entries:
-                if turn < (self._slow_rounds if entry.tool.slow else self._rounds):
+                if turn < self._turns(entry.tool):
                     self._clear()
                     entry.run()
         for entry in entries:
             if entry.figures:
                 yield entry.tool.name, _median(entry.figures, statistics.median(entry.imports))
+
+    def _turns(self, tool: Tool) -> int:
+        return self._slow_rounds if tool.slow else self._rounds
 
     def _entry(self, tool: Tool, work: Work) -> Entry | None:
         """A tool with its job, warmed up on a few hosts; None if it does no such work."""
@@ -192,7 +196,7 @@ def main() -> None:
     names = [*WORKS, *sshrails.SECTIONS]
     parser.add_argument("sections", nargs="*", choices=[[], *names], default=[])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--slow-rounds", type=int, default=2, help="of Ansible")
+    parser.add_argument("--slow-rounds", type=int, default=2, help="of Ansible; 0 leaves it out")
     options = parser.parse_args()
     _print_machine()
     with TemporaryDirectory(prefix="kubexm-ssh-") as home, _bed() as bed:
