@@ -153,6 +153,10 @@ def digesting(*paths: str) -> tuple[str, ...]:
     return ("find", "-L", *paths, *of_files)
 
 
+BOOT = ("cat", "/proc/sys/kernel/random/boot_id")
+"""Asks since which boot the host runs; a connector may know without a process."""
+
+
 def read_content(answer: Completed, path: str) -> bytes:
     """What `reading` found; `FileNotFoundError` if there is nothing at the path."""
     if answer.ok:

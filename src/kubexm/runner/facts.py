@@ -18,7 +18,7 @@ from operator import itemgetter
 from typing import Any
 
 from kubexm.common.facts import FACTS_SCRIPT
-from kubexm.connector.base import C_LOCALE
+from kubexm.connector.base import BOOT, C_LOCALE
 from kubexm.runner.host import Command, Completed, Host
 
 _OS = "/etc/os-release"
@@ -26,7 +26,7 @@ _MEMORY = "/proc/meminfo"
 _STATUS = "/proc/self/status"
 _KERNEL = "/proc/sys/kernel/osrelease"
 _HOSTNAME = "/proc/sys/kernel/hostname"
-_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+_BOOT_ID = BOOT[-1]
 _MACHINE_ID = "/etc/machine-id"
 _ENFORCE = "/sys/fs/selinux/enforce"
 _FIRST_PROCESS = "/proc/1/comm"
@@ -123,7 +123,7 @@ async def gather(host: Host) -> dict[str, Any]:
 
 async def boot_id(host: Host) -> str:
     """Ask a host since which boot it runs; nothing if it does not tell."""
-    answer = await host.ask("cat", _BOOT_ID, sudo=False, env=C_LOCALE)
+    answer = await host.ask(*BOOT, sudo=False)
     return answer.text.strip() if answer.ok else ""
 
 

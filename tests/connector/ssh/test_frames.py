@@ -164,7 +164,8 @@ def test_a_group_is_told_as_the_kernel_knows_it_whatever_it_is_called(
     number, start, boot = frames.read_group(group.decode().removesuffix("\n"))
     fields = stat.decode().rpartition(")")[2].split()
     assert (number, start) == (fields[2], fields[19])
-    assert boot.endswith("]")
+    first = Path("/proc/1/stat").read_text().rpartition(")")[2].split()
+    assert boot == f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {first[19]}"
 
 
 @given(st.lists(st.text(max_size=12), max_size=12), st.integers(1, 20))

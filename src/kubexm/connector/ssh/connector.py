@@ -12,6 +12,7 @@ from pathlib import Path, PurePath
 import asyncssh
 
 from kubexm.connector.base import (
+    BOOT,
     C_LOCALE,
     STAT,
     Claim,
@@ -239,6 +240,8 @@ class SshConnector:
             raise await lock.refusal(shell) from None
 
     async def _run(self, shell: Lane, command: Command, sink: LineSink | None) -> Completed:
+        if command.argv == BOOT and shell.group:
+            return Completed(0, f"{shell.group[-1].partition(' ')[0]}\n".encode())
         if len(command.stdin) > INLINE:
             return await self._poured(shell, command, _pieces(command.stdin), sink)
         lock = self._lock if command.changes else None

@@ -55,7 +55,7 @@ class Dialer:
         """For whoever sends much, so that the loop keeps serving the others."""
         self._bastions: dict[Target, _Bastion] = {}
         self._books: dict[HostKeys, KeyBook] = {}
-        self._keys: dict[Credentials, list[Any]] = {}
+        self._keys: dict[Credentials, asyncio.Task[list[Any]]] = {}
 
     async def connect(self, target: Target) -> asyncssh.SSHClientConnection:
         """A connection to a host; `HostUnreachable` says why there is none."""
@@ -143,10 +143,10 @@ class Dialer:
         """The private keys, read once; unlocking one takes a while, so it is done elsewhere."""
         if not credentials.keys:
             return None
-        if (keys := self._keys.get(credentials)) is None:
-            keys = await asyncio.to_thread(_load, credentials)
-            self._keys[credentials] = keys
-        return keys
+        if (loading := self._keys.get(credentials)) is None:
+            loading = asyncio.create_task(asyncio.to_thread(_load, credentials))
+            self._keys[credentials] = loading
+        return await asyncio.shield(loading)
 
 
 def _said(**settings: Any) -> dict[str, Any]:

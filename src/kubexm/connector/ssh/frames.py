@@ -32,12 +32,14 @@ a() { printf '\\n+\\t%s\\t%s\\tself\\t%s\\t%s\\n' "$G" "$1" "$A" "$2" >>"$D/$F";
 
 GROUP = """read -r k_line </proc/$$/stat; set -- ${k_line##*) }; k_group=$3
 read -r k_line </proc/$k_group/stat; set -- ${k_line##*) }; k_start=${20}
+k_line=; { read -r k_line </proc/1/stat; } 2>/dev/null; set -- ${k_line##*) }
 read -r k_boot </proc/sys/kernel/random/boot_id
-G="$k_group	$k_start	$k_boot $(readlink /proc/$$/ns/pid)"; echo "$G"; k 0
+G="$k_group	$k_start	$k_boot ${20}"; echo "$G"; k 0
 """
-"""Asks a shell for its process group, when that began, and in which boot and namespace.
+"""Asks a shell for its process group, when that began, and in which boot.
 
-The name of the first process stands in parentheses, and may have blanks and others in it.
+A container has the boot of its machine, so when its first process began belongs to that. The name
+of a process stands in parentheses, and may have blanks and others in it.
 """
 
 EVERYONE = "cat /proc/[0-9]*/stat 2>/dev/null </dev/null; k 0\n"
@@ -45,7 +47,7 @@ EVERYONE = "cat /proc/[0-9]*/stat 2>/dev/null </dev/null; k 0\n"
 
 
 def read_group(answer: str) -> tuple[str, ...]:
-    """What `GROUP` says: its number, when it began, and in which boot and namespace."""
+    """What `GROUP` says: its number, when it began, and in which boot."""
     return tuple(answer.split("\t"))
 
 
@@ -82,6 +84,12 @@ def request(
 def plain(work: str) -> str:
     """Work that only looks."""
     return f"{work}; k $?\n"
+
+
+def script(text: str, *words: str) -> str:
+    """A script that only looks, or sees to the lock; it gets words, and has the shell to itself."""
+    given = " ".join(map(shlex.quote, words))
+    return plain(f"( set -- {given}\n{text}) </dev/null")
 
 
 def change(work: str, *, awaited: str | None = None) -> str:

@@ -137,7 +137,7 @@ class RemoteLock:
         )
 
     def _script(self, script: str, *words: str) -> str:
-        return _asked("sh", "-c", script, "sh", self._directory, *words)
+        return frames.script(script, self._directory, *words)
 
 
 class _Remote:

@@ -34,6 +34,7 @@ class Shell(asyncssh.SSHClientSession[bytes]):
         self._streams: dict[int, _Stream] = {}
         self._entered: asyncio.Future[None] = loop.create_future()
         self._over: asyncio.Future[None] = loop.create_future()
+        self._hears = True
         self._loss: Exception
         self._last: Answer | None = None
         self._writable = asyncio.Event()
@@ -163,8 +164,10 @@ class Shell(asyncssh.SSHClientSession[bytes]):
         if self._streams:
             number = STDERR if datatype == asyncssh.EXTENDED_DATA_STDERR else STDOUT
             self._streams[number].feed(data)
-        if not self._has_spoken:
-            self._hear(data)
+        if self._hears:
+            self._hears = not self._has_spoken
+            if self._hears:
+                self._hear(data)
 
     def _hear(self, data: bytes) -> None:
         """What is said before the shell is there."""
