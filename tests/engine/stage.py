@@ -101,6 +101,8 @@ class Actor:
     can_be_undone: bool = True
     settles: bool = False
     when: Callable[[UnitView], bool] | None = None
+    per_unit: bool = False
+    """Its parameters name something that differs from unit to unit."""
 
 
 class Play(Step):
@@ -221,14 +223,17 @@ _ROLES: dict[type[Step], type[Play]] = {
 class LoadedPlay:
     """Steps of a stage as the engine loads them."""
 
-    def __init__(self, step: Play, when: Callable[[UnitView], bool] | None) -> None:
+    def __init__(
+        self, step: Play, when: Callable[[UnitView], bool] | None, *, per_unit: bool = False
+    ) -> None:
         self.cls = type(step)
-        self.static = step
+        self.step = step
+        self.static = None if per_unit else step
         self.decisive: frozenset[str] = frozenset()
         self._when = when
 
     def bind(self, view: UnitView) -> Step:
-        return self.static
+        return self.step
 
     def wanted(self, view: UnitView) -> bool:
         return self._when is None or self._when(view)
@@ -339,7 +344,7 @@ class Stage:
         actor = self.actors.get(node.id) or self.actors.get(node.id.rsplit("/", 1)[-1], Actor())
         cls = ProbedPlay if actor.probes else _ROLES[actor.role]
         cls = SettlingPlay if actor.settles else cls
-        return LoadedPlay(cls(self, node.id, actor), actor.when)
+        return LoadedPlay(cls(self, node.id, actor), actor.when, per_unit=actor.per_unit)
 
     async def perform(
         self,

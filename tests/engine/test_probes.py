@@ -13,7 +13,7 @@ from kubexm.errors import ConnectionLost, KubexmError, StepFailed
 from kubexm.plan import Key, chain, link, one_of, parallel, per_host
 from kubexm.plan.records import RunState, UnitIntended
 from kubexm.runner.host import Command, Completed, Host
-from kubexm.runtime.contexts import StepContext
+from kubexm.runtime.contexts import StepContext, UnitView
 from kubexm.step.contract import Reader, Verdict
 
 
@@ -218,7 +218,6 @@ def test_a_lost_connection_voids_what_was_foreseen() -> None:
 @pytest.mark.parametrize(
     "second",
     [
-        play("b", when="…"),
         play("b", on=one_of(("h1", "h2"))),
         play("b", needs=["v"]),
     ],
@@ -229,6 +228,48 @@ def test_what_may_turn_out_otherwise_is_not_asked_ahead(second: Any) -> None:
     stage.run(chain(play("r", provides=[Key("v")]), per_host(play("a"), second)))
 
     assert asked(stage) == [["a"], ["b"]]
+
+
+def test_what_differs_from_host_to_host_is_asked_ahead_too() -> None:
+    stage = Stage(**probed("a", "b", "c"))
+    stage.actors["b"] = Actor(probes=True, per_unit=True)
+
+    stage.run(per_host(play("a"), play("b"), play("c")))
+
+    assert asked(stage) == [["a", "b", "c"]]
+
+
+def test_a_condition_that_holds_is_decided_ahead() -> None:
+    stage = Stage(**probed("a", "b", "c"))
+    stage.actors["b"] = Actor(probes=True, when=lambda view: True)
+
+    result = stage.run(per_host(play("a"), play("b", when="…"), play("c")))
+
+    assert asked(stage) == [["a", "b", "c"]]
+    assert of(result, "b").message == "as wanted"
+
+
+def test_probing_ahead_leads_through_what_is_left_out() -> None:
+    stage = Stage(**probed("a", "b", "c"))
+    stage.actors["b"] = Actor(probes=True, when=lambda view: False)
+
+    result = stage.run(per_host(play("a"), play("b", when="…"), play("c")))
+
+    assert asked(stage) == [["a", "c"]]
+    assert of(result, "b").message == "`when` does not hold"
+
+
+def test_a_condition_that_can_not_be_decided_ahead_fails_in_its_turn() -> None:
+    def undecidable(view: UnitView) -> bool:
+        raise StepFailed("what is that?")
+
+    stage = Stage(**probed("a", "b"))
+    stage.actors["b"] = Actor(probes=True, when=undecidable)
+
+    result = stage.run(per_host(play("a"), play("b", when="…")))
+
+    assert asked(stage) == [["a"]]
+    assert "what is that?" in of(result, "b").message
 
 
 def test_a_unit_that_an_earlier_life_was_about_to_run_is_not_settled_ahead() -> None:
@@ -319,8 +360,8 @@ class BadProbe(ProbedPlay):
 class BadStage(Stage):
     def load(self, node: Any) -> Any:
         loaded = super().load(node)
-        if "probe" in loaded.static.actor.values:
-            loaded.static = BadProbe(self, node.id, loaded.static.actor)
+        if "probe" in loaded.step.actor.values:
+            loaded.static = BadProbe(self, node.id, loaded.step.actor)
             loaded.cls = BadProbe
         return loaded
 

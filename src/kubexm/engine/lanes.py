@@ -13,14 +13,15 @@ from typing import NamedTuple
 
 from kubexm.engine.answers import checked_verdict
 from kubexm.engine.topology import PENDING, Unit
+from kubexm.engine.work import LeftOut
 from kubexm.errors import StepFailed
 from kubexm.runner.host import Command, Completed, Host
 from kubexm.step.contract import Step, Verdict
 
 Answer = Verdict | BaseException
 """What came of a probe; an exception travels as a value until it is in its own unit."""
-Foresee = Callable[[Unit], Step | None]
-"""The step of a unit that may be probed ahead, else None."""
+Foresee = Callable[[Unit], Step | LeftOut | None]
+"""The step of a unit that may be probed ahead; None if it may not."""
 NO_PRECHECK = Verdict.needed("has no precheck")
 
 
@@ -100,6 +101,7 @@ class Lane:
                 step = self._foresee(follower)
                 if step is not None:
                     line.append(follower)
+                if isinstance(step, Step):
                     yield Ask(follower, step)
 
     async def _batch(self, asks: Sequence[Ask], generation: int) -> None:

@@ -22,7 +22,7 @@ from kubexm.engine.options import Options
 from kubexm.engine.ports import EngineRuntime
 from kubexm.engine.topology import BY_GRACE, FREELY, NEVER, Unit
 from kubexm.engine.values import Values, produced
-from kubexm.engine.work import Work, fusible
+from kubexm.engine.work import LeftOut, Work, fusible
 from kubexm.errors import ConnectionLost, StepFailed
 from kubexm.plan.events import ProducedValue
 from kubexm.plan.fragment import ExecutionFragment
@@ -64,7 +64,7 @@ class Floor(Protocol):
     def stopping(self, unit: Unit) -> Ended | None: ...
     def view(self, unit: Unit) -> UnitView: ...
     def context(self, unit: Unit) -> StepContext: ...
-    def foresee(self, unit: Unit) -> Step | None: ...
+    def foresee(self, unit: Unit) -> Step | LeftOut | None: ...
     def announce(self, unit: Unit) -> None: ...
     def announce_retry(self, unit: Unit, message: str, delay: float) -> None: ...
     def give_back(self, unit: Unit) -> None: ...
@@ -285,7 +285,7 @@ class Lifecycle:
         return step, self._floor.context(unit)
 
     def _verdict(self, unit: Unit, step: Step, ctx: StepContext) -> Awaitable[Verdict]:
-        if fusible(step):
+        if fusible(type(step)):
             return self.lane(unit.host).verdict(unit, step)
         return self._prechecked(step, ctx)
 

@@ -36,7 +36,7 @@ from kubexm.engine.results import host_result
 from kubexm.engine.topology import ACTIVE, FINAL, READY, NodeState, Topology, Unit
 from kubexm.engine.triggers import Scopes
 from kubexm.engine.values import Values
-from kubexm.engine.work import Work
+from kubexm.engine.work import LeftOut, Work
 from kubexm.plan.events import ProducedValue
 from kubexm.plan.fragment import ExecutionFragment
 from kubexm.plan.graph import ExecutionGraph
@@ -364,11 +364,16 @@ class Scheduler:
             self._announcements.node_started(unit.node)
         self._lives.begin(unit)
 
-    def foresee(self, unit: Unit) -> Step | None:
+    def foresee(self, unit: Unit) -> Step | LeftOut | None:
         """The step of a unit whose precheck may be made before its turn."""
         if unit.cause is not None or unit.node.spec.hook is not None or unit.node.spec.one_of:
             return None
-        return None if self._earlier.knows(unit) else unit.node.work.foreseeable()
+        if self._earlier.knows(unit):
+            return None
+        try:
+            return unit.node.work.foreseeable(partial(self._floor.view, unit))
+        except Exception:  # whatever is wrong with it is told in its turn
+            return None
 
     def was_intended(self, unit: Unit) -> bool:
         """Whether an earlier life of this run was about to change something by this unit."""

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
+from typing import Final
 
 from kubexm.engine.ports import Load, Loaded
 from kubexm.plan.node import ExecutionNode
+from kubexm.runtime.contexts import UnitView
 from kubexm.step.contract import Expander, Minter, Reader, Step
+
+
+class LeftOut(Enum):
+    """A unit whose condition does not hold."""
+
+    LEFT_OUT = "left out"
+
+
+LEFT_OUT: Final = LeftOut.LEFT_OUT
 
 
 class Work:
@@ -42,17 +54,18 @@ class Work:
         """The step if it is the same for every unit."""
         return self.loaded.static
 
-    def foreseeable(self) -> Step | None:
-        """The step if its precheck may be made ahead of its turn."""
-        step = self.loaded.static
-        if step is None or self.conditional or self.needs or self.always_runs:
-            return None
-        return step if fusible(step) else None
+    def foreseeable(self, view: Callable[[], UnitView]) -> Step | LeftOut | None:
+        """The step, if its precheck may be made ahead of its turn, and that it has none then."""
+        if self.needs or self.always_runs or not fusible(self.loaded.cls):
+            return None  # values may be others by then
+        if self.conditional and not self.loaded.wanted(view()):
+            return LEFT_OUT
+        return self.loaded.static or self.loaded.bind(view())
 
 
-def fusible(step: Step) -> bool:
+def fusible(cls: type[Step]) -> bool:
     """Whether the precheck is a probe and a judgement, and not a coroutine of its own."""
-    return type(step).precheck is Step.precheck and type(step).probe is not Step.probe
+    return cls.precheck is Step.precheck and cls.probe is not Step.probe
 
 
 def forward(load: Load) -> Callable[[ExecutionNode], Work]:
