@@ -466,6 +466,30 @@ class TestUploads:
         assert there.read_bytes() == data
         assert there.stat().st_mode & 0o777 == 0o640
 
+    @pytest.mark.parametrize("before", ["nothing", "a file", "a link", "a dangling link"])
+    def test_a_small_file_gets_the_mode_of_the_file_before_or_the_usual(
+        self, lab_network: Lab, tmp_path: Path, before: str
+    ) -> None:
+        there = lab_network.root("node1") / self.PATH.lstrip("/")
+        make = {
+            "a file": ("install", "-m", "0604", "/dev/null", self.PATH),
+            "a link": ("ln", "-s", "/etc/shadow", self.PATH),
+            "a dangling link": ("ln", "-s", "/nowhere", self.PATH),
+        }
+        if before in make:
+            lab_network.ssh("root@node1", *make[before])
+        source = tmp_path / "source"
+        source.write_bytes(b"some data")
+
+        async def run(host: SshConnector) -> bool:
+            with closing(Source(source)) as file:
+                return await host.upload(file, self.PATH, sudo=True)
+
+        assert on(to(lab_network, "node1", "admin"), run, sudo=True)
+        assert not there.is_symlink()
+        assert there.read_bytes() == b"some data"
+        assert there.stat().st_mode & 0o777 == (0o604 if before == "a file" else 0o644)
+
     def test_a_transfer_that_was_cut_off_goes_on(self, lab_network: Lab, tmp_path: Path) -> None:
         data = os.urandom(3_000_000)
         part = lab_network.root("node1") / self.PART.lstrip("/")

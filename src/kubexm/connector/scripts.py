@@ -28,7 +28,7 @@ trap - EXIT
 # processor has for it and is several times as fast as sha256sum, but takes longer to start.
 _SUM = """
 sum() {
-  if [ "$1" -gt 8388608 ] && command -v openssl >/dev/null; then
+  if [ "$1" -gt 524288 ] && command -v openssl >/dev/null; then
     openssl dgst -sha256 -r
   else
     sha256sum
@@ -58,18 +58,19 @@ TAKE = (
     + f"""
 set -e
 umask 077
+plain=
 if [ "$8" = 0 ]; then
   if [ -e "$2" ] || [ -L "$2" ]; then rm -f -- "$2"; fi
-  set -C
-  cat >"$2"
+  if [ -z "$5$6$7" ] && [ ! -e "$1" ]; then umask 022; plain=1; fi
+  (set -C && : >"$2")
+  found=$(tee -a -- "$2" | sum "$3")
 else
   if [ -L "$2" ] || [ ! -O "$2" ]; then echo "'$2' is not ours any more" >&2; exit 1; fi
-  cat >>"$2"
+  found=$({{ cat -- "$2"; tee -a -- "$2"; }} | sum "$3")
 fi
-found=$(sum "$3" <"$2")
+size=$(stat -c %s -- "$2")
+if [ "$size" -lt "$3" ]; then echo "$size bytes of $3 have arrived" >&2; exit 1; fi
 if [ "${{found%% *}}" != "$4" ]; then
-  size=$(stat -c %s -- "$2")
-  if [ "$size" -lt "$3" ]; then echo "$size bytes of $3 have arrived" >&2; exit 1; fi
   rm -f -- "$2"
   echo "${{found%% *}}"
   exit {DIFFERS}
@@ -77,7 +78,7 @@ fi
 if [ -f "$1" ] && [ ! -L "$1" ]; then
   chown --reference="$1" -- "$2"
   chmod --reference="$1" -- "$2"
-elif [ -z "$5" ]; then
+elif [ -z "$5" ] && [ -z "$plain" ]; then
   chmod 0644 -- "$2"
 fi
 [ -z "$6" ] || chown -- "$6" "$2"

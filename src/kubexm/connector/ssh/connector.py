@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path, PurePath
 
@@ -34,7 +34,7 @@ from kubexm.connector.ssh.lane import Lane, NotObeyed
 from kubexm.connector.ssh.lanes import Lanes
 from kubexm.connector.ssh.lock import RemoteLock
 from kubexm.connector.ssh.target import Target
-from kubexm.connector.ssh.transfer import Upload
+from kubexm.connector.ssh.transfer import SMALL, Upload
 from kubexm.errors import ConnectionLost, KubexmError, StepFailed, TimedOut
 
 OUTPUT_LIMIT = 1 << 20
@@ -161,7 +161,7 @@ class SshConnector:
     ) -> bool:
         """Write a file atomically that is sent in a stream; False if it was there already."""
         upload = Upload(self, source, path, sudo=sudo, progress=progress)
-        async with self._dialer.bulk:
+        async with self._dialer.bulk if source.size > SMALL else nullcontext():
             return await upload.run("" if mode is None else f"{mode:04o}", owner or "", group or "")
 
     async def download(
