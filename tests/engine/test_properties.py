@@ -17,6 +17,7 @@ from tests.engine.world import Moment, act
 from tests.examples import many
 from tests.unit_order import units_of
 
+from kubexm.engine.work import NOT_WANTED
 from kubexm.plan.records import Unit, UnitDone
 from kubexm.plan.result import FINAL
 
@@ -187,9 +188,12 @@ def test_a_unit_that_never_started_was_held_back_or_had_nothing_to_do(scenario: 
         if unit in tale.started or result.cause is not None:
             continue
         assert result.satisfied
-        hook, role = tale.nodes[unit[0]].hook, tale.role(unit)
+        node = tale.nodes[unit[0]]
+        hook, role = node.hook, tale.role(unit)
         if role == "minter":
             assert not any(unit in tale.providers(o) and _needed(tale, o) for o in tale.started)
+        elif node.when is not None and not scenario.script(*unit).wanted:
+            assert hook is not None or result.message == NOT_WANTED
         elif role == "probed":
             assert scenario.script(*unit).made or hook is not None
         else:

@@ -5,15 +5,20 @@ from __future__ import annotations
 # Data on standard input becomes the file $1; empty $2, $3, $4 leave mode, owner, group alone.
 WRITE = """
 set -e
-dir=$(dirname -- "$1")
-tmp=$dir/.$(basename -- "$1").kubexm
-rm -f -- "$tmp"
+path=${1%"${1##*[!/]}"}
+tmp=${path%/*}/.${path##*/}.kubexm
+if [ -e "$tmp" ] || [ -L "$tmp" ]; then rm -f -- "$tmp"; fi
 trap 'rm -f -- "$tmp"' EXIT
-(umask 077 && set -C && cat >"$tmp")
+umask 077
+plain=
+if [ -z "$2$3$4" ] && [ ! -e "$1" ]; then umask 022; plain=1; fi
+set -C
+cat >"$tmp"
+set +C
 if [ -f "$1" ] && [ ! -L "$1" ]; then
   chown --reference="$1" -- "$tmp"
   chmod --reference="$1" -- "$tmp"
-else
+elif [ -z "$plain" ] && [ -z "$2" ]; then
   chmod 0644 -- "$tmp"
 fi
 [ -z "$3" ] || chown -- "$3" "$tmp"

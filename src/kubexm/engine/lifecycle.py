@@ -22,7 +22,7 @@ from kubexm.engine.options import Options
 from kubexm.engine.ports import EngineRuntime
 from kubexm.engine.topology import BY_GRACE, FREELY, NEVER, Unit
 from kubexm.engine.values import Values, produced
-from kubexm.engine.work import LeftOut, Work, fusible
+from kubexm.engine.work import NOT_WANTED, LeftOut, Work, fusible
 from kubexm.errors import ConnectionLost, StepFailed
 from kubexm.plan.events import ProducedValue
 from kubexm.plan.fragment import ExecutionFragment
@@ -243,7 +243,7 @@ class Lifecycle:
                 return Finished("Success", "hangs on a value that would be made first", sign="?")
             await self._floor.provide(unit, unmade)
         if work.conditional and not work.loaded.wanted(self._floor.view(unit)):
-            return Finished("Skipped", "`when` does not hold", skipped=True, sign="=")
+            return Finished("Skipped", NOT_WANTED, skipped=True, sign="=")
         if work.needs:
             self._floor.values.require(work.needs, unit.host, minted=False)
         step, ctx = self._bound(unit)

@@ -36,7 +36,7 @@ from kubexm.engine.results import host_result
 from kubexm.engine.topology import ACTIVE, FINAL, READY, NodeState, Topology, Unit
 from kubexm.engine.triggers import Scopes
 from kubexm.engine.values import Values
-from kubexm.engine.work import LeftOut, Work
+from kubexm.engine.work import NOT_WANTED, LeftOut, Work
 from kubexm.plan.events import ProducedValue
 from kubexm.plan.fragment import ExecutionFragment
 from kubexm.plan.graph import ExecutionGraph
@@ -348,14 +348,22 @@ class Scheduler:
         return False
 
     def _has_more_to_do(self, unit: Unit) -> bool:
-        """False if a verdict made ahead says that the unit is satisfied."""
-        verdict = self._life.foreseen(unit)
-        if verdict is None or not verdict.satisfied or self._options.dry_run:
+        """False if it is left out, or a verdict made ahead says that it is satisfied."""
+        reason = self._reason_to_skip(unit)
+        if reason is None:
             return True
         unit.started = self._runtime.now()
         unit.attempt = 1
-        self.finish(unit, Finished("Skipped", verdict.reason, skipped=True, sign="="))
+        self.finish(unit, Finished("Skipped", reason, skipped=True, sign="="))
         return False
+
+    def _reason_to_skip(self, unit: Unit) -> str | None:
+        if unit.node.work.conditional and self._is_left_out(unit):
+            return NOT_WANTED
+        verdict = self._life.foreseen(unit)
+        if verdict is None or not verdict.satisfied or self._options.dry_run:
+            return None
+        return verdict.reason
 
     def _launch(self, unit: Unit) -> None:
         unit.started = self._runtime.now()
@@ -364,16 +372,27 @@ class Scheduler:
             self._announcements.node_started(unit.node)
         self._lives.begin(unit)
 
+    def _is_left_out(self, unit: Unit) -> bool:
+        if self._is_special(unit):
+            return False
+        try:
+            return unit.node.work.is_left_out(partial(self._floor.view, unit))
+        except BaseException:  # whatever is wrong with it is told in its own life
+            return False
+
     def foresee(self, unit: Unit) -> Step | LeftOut | None:
         """The step of a unit whose precheck may be made before its turn."""
-        if unit.cause is not None or unit.node.spec.hook is not None or unit.node.spec.one_of:
-            return None
-        if self._earlier.knows(unit):
+        if self._is_special(unit) or self._earlier.knows(unit):
             return None
         try:
             return unit.node.work.foreseeable(partial(self._floor.view, unit))
-        except Exception:  # whatever is wrong with it is told in its turn
+        except BaseException:  # whatever is wrong with it is told in its turn
             return None
+
+    @staticmethod
+    def _is_special(unit: Unit) -> bool:
+        spec = unit.node.spec
+        return unit.cause is not None or spec.hook is not None or bool(spec.one_of)
 
     def was_intended(self, unit: Unit) -> bool:
         """Whether an earlier life of this run was about to change something by this unit."""

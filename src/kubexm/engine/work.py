@@ -19,6 +19,7 @@ class LeftOut(Enum):
 
 
 LEFT_OUT: Final = LeftOut.LEFT_OUT
+NOT_WANTED = "`when` does not hold"
 
 
 class Work:
@@ -58,9 +59,13 @@ class Work:
         """The step, if its precheck may be made ahead of its turn, and that it has none then."""
         if self.needs or self.always_runs or not fusible(self.loaded.cls):
             return None  # values may be others by then
-        if self.conditional and not self.loaded.wanted(view()):
+        if self.is_left_out(view):
             return LEFT_OUT
         return self.loaded.static or self.loaded.bind(view())
+
+    def is_left_out(self, view: Callable[[], UnitView]) -> bool:
+        """Whether its condition does not hold, as far as no value decides."""
+        return self.conditional and not self.needs and not self.loaded.wanted(view())
 
 
 def fusible(cls: type[Step]) -> bool:
