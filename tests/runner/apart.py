@@ -11,9 +11,10 @@ import shutil
 import subprocess
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from kubexm.connector.base import Command, Completed, FileStat, LineSink
 from kubexm.connector.local import LocalConnector

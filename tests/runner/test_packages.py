@@ -7,11 +7,11 @@ import hashlib
 import shutil
 import subprocess
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.runner.hosts import OK, Scripted, complained, said, scripted
 from tests.virtual import VirtualLoop
 

@@ -7,9 +7,11 @@ import gc
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from kubexm import engine, logger
 from kubexm.app import visits
@@ -49,15 +51,14 @@ def unkept(facts: Facts) -> None:
     """Keep them nowhere: a dry run leaves nothing behind."""
 
 
-@dataclass(slots=True)
-class Front:
+class Front(msgspec.Struct):
     """What a front door brings along: who watches, who answers, who may stop the run."""
 
-    control: Control = field(default_factory=Control)
+    control: Control = msgspec.field(default_factory=Control)
     shows: Sequence[Show] = ()
     confirm: Confirm = nobody_to_ask
     ask: Ask | None = None
-    vault: SecretVault = field(default_factory=SecretVault)
+    vault: SecretVault = msgspec.field(default_factory=SecretVault)
     """The secrets of the run; it knows whom to ask for those that only a person has."""
     warn: Callable[[Sequence[Problem]], None] = unheard
     tell: Callable[[str], None] = lambda _: None
@@ -66,17 +67,16 @@ class Front:
     """Whether there is something to be stopped in order; before, one may go at any time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(msgspec.Struct, frozen=True):
     """All that one execution needs to know."""
 
     graph: ExecutionGraph
     hosts: tuple[InventoryHost, ...]
     options: Options
     world: Path | None = None
-    state: RunState = field(default_factory=RunState)
-    durations: Mapping[str, float] = field(default_factory=dict)
-    ledger: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    state: RunState = msgspec.field(default_factory=RunState)
+    durations: Mapping[str, float] = msgspec.field(default_factory=dict)
+    ledger: Mapping[str, frozenset[str]] = msgspec.field(default_factory=dict)
     """By host the resources of which the store has the first entry."""
     require_all_hosts: bool = False
     breakpoints: tuple[str, ...] = ()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.node import ANY_HOST, ExecutionNode
@@ -14,13 +15,12 @@ Hosts = dict[str, set[str]]
 """By node or join the hosts in question."""
 
 
-@dataclass(frozen=True, slots=True)
-class Begun:
+class Begun(msgspec.Struct, frozen=True):
     """Where a retry begins to differ from what was done."""
 
-    anew: Hosts = field(default_factory=dict)
+    anew: Hosts = msgspec.field(default_factory=dict)
     """Does something else than before, or was not there: nobody has seen what it will do."""
-    again: Hosts = field(default_factory=dict)
+    again: Hosts = msgspec.field(default_factory=dict)
     """Does what it was to do before, and did not."""
 
 

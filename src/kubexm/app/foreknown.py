@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.node import ExecutionNode
@@ -16,8 +17,7 @@ ROOTS = ("vars", "host")
 """What references may begin with for that; facts and values are found by the run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """A graph and the hosts it was made for."""
 
     graph: ExecutionGraph

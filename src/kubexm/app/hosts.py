@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from kubexm.app import planning, worlds
 from kubexm.app.execution import Front
@@ -27,8 +29,7 @@ CLOCK_SECONDS = 1.0
 FREE_MIB = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
+class Trouble(msgspec.Struct, frozen=True):
     """Something that is wrong with a host."""
 
     kind: Kind
@@ -43,8 +44,7 @@ class Trouble:
         return f"{self.what}: {self.figure}" if self.figure else self.what
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedHost:
+class CheckedHost(msgspec.Struct, frozen=True):
     """A host, what it told, and what is wrong with it."""
 
     name: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -57,7 +56,7 @@ def planned_again(pipeline: PipelineParams, kept: StoredOptions) -> tuple[Planne
 
 
 def _planned(pipeline: PipelineParams, before: Sequence[str], kept: StoredOptions) -> Planned:
-    whole = replace(pipeline, overrides=(*before, *pipeline.overrides))
+    whole = msgspec.structs.replace(pipeline, overrides=(*before, *pipeline.overrides))
     return planning.plan(PlanParams(whole, kept.selection))
 
 

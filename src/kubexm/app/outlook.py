@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from kubexm.app.planning import Planned
 from kubexm.common.paths import Home
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from kubexm.store.facts import KnownFacts
 
 
-@dataclass(frozen=True, slots=True)
-class Outlook:
+class Outlook(msgspec.Struct, frozen=True):
     """A plan, what is known of its hosts, and what is decided by that."""
 
     planned: Planned

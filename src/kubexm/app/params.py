@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from kubexm.plan.policy import OnFailure
 from kubexm.plan.select import Selection
 
 
-@dataclass(frozen=True, slots=True)
-class PipelineParams:
+class PipelineParams(msgspec.Struct, frozen=True):
     """Which pipeline, with which variables."""
 
     file: Path
@@ -19,16 +19,14 @@ class PipelineParams:
     allow_literal_secrets: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PlanParams:
+class PlanParams(msgspec.Struct, frozen=True):
     """A pipeline and the part of it that is wanted."""
 
     pipeline: PipelineParams
-    selection: Selection = field(default_factory=Selection)
+    selection: Selection = msgspec.field(default_factory=Selection)
 
 
-@dataclass(frozen=True, slots=True)
-class RunParams:
+class RunParams(msgspec.Struct, frozen=True):
     """A plan and how to carry it out."""
 
     plan: PlanParams
@@ -43,8 +41,7 @@ class RunParams:
     require_all_hosts: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class HostsParams:
+class HostsParams(msgspec.Struct, frozen=True):
     """The hosts of a pipeline, or some of them, that are to be looked at."""
 
     pipeline: PipelineParams
@@ -53,16 +50,14 @@ class HostsParams:
     simulate: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ResumeParams:
+class ResumeParams(msgspec.Struct, frozen=True):
     """A run that has not ended, to be continued."""
 
     task: str
     force: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RetryParams:
+class RetryParams(msgspec.Struct, frozen=True):
     """A run that has ended, to be opened again; with a corrected pipeline if there is one."""
 
     task: str
@@ -71,8 +66,7 @@ class RetryParams:
     on_failure: OnFailure | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LogParams:
+class LogParams(msgspec.Struct, frozen=True):
     """Which lines of a run's log."""
 
     task: str

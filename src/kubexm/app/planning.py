@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from kubexm.app.params import PipelineParams, PlanParams
 from kubexm.errors import InvalidInput, Problem
@@ -17,8 +18,7 @@ from kubexm.spec.overrides import Override, parse_overrides
 from kubexm.spec.pipeline import read_pipeline
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(msgspec.Struct, frozen=True):
     """A graph and what it was made from."""
 
     graph: ExecutionGraph
@@ -30,7 +30,7 @@ class Planned:
     """What is probably not meant as it is written."""
     notices: tuple[Problem, ...] = ()
     """What is worth knowing when one looks at the plan."""
-    places: Mapping[str, str] = field(default_factory=dict)
+    places: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Where the nodes and connections that ask for something beside the file are written."""
 
 

@@ -6,8 +6,9 @@ Everything that is missing is named at once. What hangs on facts is asked again 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from kubexm.common.counting import counted
 from kubexm.common.secrets import SecretRef
@@ -26,8 +27,7 @@ Scopes = Mapping[str, Mapping[str, Any]]
 """What references begin with, by host."""
 
 
-@dataclass(frozen=True, slots=True)
-class Readiness:
+class Readiness(msgspec.Struct, frozen=True):
     """A graph, and what is known of those who will answer it."""
 
     graph: ExecutionGraph
@@ -35,11 +35,11 @@ class Readiness:
     dry_run: bool = False
     finished: Collection[Unit] = ()
     """Units of an earlier life that will not run again."""
-    places: Mapping[str, str] = field(default_factory=dict)
+    places: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Where the nodes are written, and the secrets of connections, if there is a file."""
     hosts: Collection[InventoryHost] = ()
     """Those that a connection is made to."""
-    vault: SecretVault = field(default_factory=SecretVault)
+    vault: SecretVault = msgspec.field(default_factory=SecretVault)
     """The secrets of the run, and who is asked for those that only a person knows."""
 
     def require(self, scopes: Scopes) -> None:
@@ -106,8 +106,7 @@ class Readiness:
                     yield Problem(message, self.places.get(node.id, ""), hint)
 
 
-@dataclass(frozen=True, slots=True)
-class _Need:
+class _Need(msgspec.Struct, frozen=True):
     """A secret, and who needs it."""
 
     uri: str

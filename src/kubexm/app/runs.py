@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from kubexm.app import places, planning, visits, worlds
 from kubexm.app.execution import (
@@ -38,8 +38,7 @@ from kubexm.store import Documents, Lease, Run, Store
 from kubexm.templates import render
 
 
-@dataclass(frozen=True, slots=True)
-class RunOutcome:
+class RunOutcome(msgspec.Struct, frozen=True):
     """What came of a run; a dry run has no task."""
 
     graph: ExecutionGraph
@@ -207,9 +206,9 @@ def _asked_for(documents: Documents, params: RetryParams) -> Documents:
     if params.on_failure is None:
         return documents
     kept = msgspec.json.decode(documents.options, type=StoredOptions)
-    options = msgspec.structs.replace(kept.options, on_failure=params.on_failure)
-    changed = msgspec.structs.replace(kept, options=options)
-    return msgspec.structs.replace(documents, options=msgspec.json.encode(changed))
+    options = replace(kept.options, on_failure=params.on_failure)
+    changed = replace(kept, options=options)
+    return replace(documents, options=msgspec.json.encode(changed))
 
 
 def _refuse_if_unready(plan: Plan, stored: Run, front: Front, finished: Collection[Unit]) -> None:
@@ -324,7 +323,7 @@ def _outcome(
     result: GraphExecutionResult,
     warnings: tuple[Problem, ...] = (),
 ) -> RunOutcome:
-    run = msgspec.structs.replace(store.run(id), holder=None)  # whose work is done
+    run = replace(store.run(id), holder=None)  # whose work is done
     return RunOutcome(job.graph, result, run, job.world, warnings, store.lives(run))
 
 

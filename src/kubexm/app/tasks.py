@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from kubexm.app import places
 from kubexm.app.params import LogParams
@@ -36,8 +37,7 @@ FOLLOW_SECONDS = 0.5
 UNDER_WAY = "was under way when the run was interrupted"
 
 
-@dataclass(frozen=True, slots=True)
-class TaskDetail:
+class TaskDetail(msgspec.Struct, frozen=True):
     """A run, its graph, and what is known of every unit."""
 
     run: Run
@@ -49,8 +49,7 @@ class TaskDetail:
     """Whether its log has a line."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskLine:
+class TaskLine(msgspec.Struct, frozen=True):
     """A run in a list, and how many seconds were worked on it."""
 
     run: Run

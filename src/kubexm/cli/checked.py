@@ -6,8 +6,9 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from kubexm.app.hosts import CheckedHost, Kind, Trouble
 from kubexm.cli.output import table
@@ -23,8 +24,7 @@ _STATES: Mapping[Kind, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
+class _Column(msgspec.Struct, frozen=True):
     header: str
     cell: Callable[[CheckedHost], str]
     rank: int = 0

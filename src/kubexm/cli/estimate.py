@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 LEAST = 0.001
 """A unit is never for nothing, however little time was measured for it."""
@@ -11,12 +12,11 @@ TELLING = 2
 """So many units without known times have to end before they say something about the others."""
 
 
-@dataclass(slots=True)
-class Estimate:
+class Estimate(msgspec.Struct):
     """Weighs units by the seconds that their node took in earlier runs."""
 
-    seconds: Mapping[str, float] = field(default_factory=dict)
-    _units: dict[str, int] = field(default_factory=dict)
+    seconds: Mapping[str, float] = msgspec.field(default_factory=dict)
+    _units: dict[str, int] = msgspec.field(default_factory=dict)
     _usual: float = 1.0
     _whole: float = 0.0
     _ended: float = 0.0

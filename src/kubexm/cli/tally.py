@@ -6,7 +6,8 @@ It is fed with events and costs the same however many hosts there are.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from kubexm.cli.estimate import Estimate
 from kubexm.engine.undo import is_undo
@@ -21,8 +22,7 @@ UNDOING = "undo"
 """The section of all that a rollback does."""
 
 
-@dataclass(slots=True)
-class Section:
+class Section(msgspec.Struct):
     """A module, or whatever stands right below the pipeline."""
 
     name: str
@@ -50,8 +50,7 @@ class Section:
             self.other += 1
 
 
-@dataclass(slots=True)
-class Running:
+class Running(msgspec.Struct):
     """A unit that runs now."""
 
     node: str
@@ -60,16 +59,15 @@ class Running:
     note: str = ""
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(msgspec.Struct):
     """A run at a glance."""
 
     name: str
-    sections: dict[str, Section] = field(default_factory=dict)
-    running: dict[tuple[str, str], Running] = field(default_factory=dict)
-    failures: list[Cause] = field(default_factory=list)
-    quarantined: dict[str, Cause] = field(default_factory=dict)
-    estimate: Estimate = field(default_factory=Estimate)
+    sections: dict[str, Section] = msgspec.field(default_factory=dict)
+    running: dict[tuple[str, str], Running] = msgspec.field(default_factory=dict)
+    failures: list[Cause] = msgspec.field(default_factory=list)
+    quarantined: dict[str, Cause] = msgspec.field(default_factory=dict)
+    estimate: Estimate = msgspec.field(default_factory=Estimate)
     started: float = 0.0
     turned: str = ""
     stopping: bool = False

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class SourceMark:
+class SourceMark(msgspec.Struct, frozen=True):
     """A place in a file; lines and columns count from one."""
 
     file: str

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from kubexm.errors import InvalidInput
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
+class Home(msgspec.Struct, frozen=True):
     """The directories of one installation: `KUBEXM_HOME`, or the XDG base directories."""
 
     state: Path

@@ -12,9 +12,10 @@ lies on the host for that.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
+
+import msgspec
 
 from kubexm.connector.source import Source
 from kubexm.errors import CommandFailed, StepFailed
@@ -25,13 +26,12 @@ Progress = Callable[[int, int], None]
 """Takes the bytes so far, and all of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(msgspec.Struct, frozen=True):
     """A program and its arguments; quoted once, by the connector, if it must be."""
 
     argv: tuple[str, ...]
     stdin: bytes = b""
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = msgspec.field(default_factory=dict)
     cwd: str | None = None
     sudo: bool = False
     user: str | None = None
@@ -42,8 +42,7 @@ class Command:
     """Whoever takes over the host waits for it instead of ending it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True):
     """On whose behalf a connector changes hosts.
 
     Of the runs of a name a later one has a greater token; from its first change on, a host obeys
@@ -57,8 +56,7 @@ class Claim:
     """The process that works on it, for people."""
 
 
-@dataclass(frozen=True, slots=True)
-class Completed:
+class Completed(msgspec.Struct, frozen=True):
     """How a command ended."""
 
     exit: int
@@ -79,8 +77,7 @@ class Completed:
         return self.stderr.decode(errors="replace").removesuffix("\n")
 
 
-@dataclass(frozen=True, slots=True)
-class FileStat:
+class FileStat(msgspec.Struct, frozen=True):
     """What is at a path; links are not followed. An id without a name is its own name."""
 
     kind: Literal["file", "directory", "link", "other"]

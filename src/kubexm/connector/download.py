@@ -10,9 +10,10 @@ import hashlib
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+import msgspec
 
 from kubexm.connector.base import (
     C_LOCALE,
@@ -31,8 +32,7 @@ PIECE = 4 << 20
 """Bytes that are asked for at once: two such pieces are under way."""
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     """A file of a host, and the digest of its beginning, if that was asked for."""
 
     mode: int

@@ -12,14 +12,14 @@ import errno
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 _PREFIX = "groups."
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """A process group: that of a command in a session of its own."""
 
     pid: int

@@ -20,10 +20,11 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
+
+import msgspec
 
 from kubexm.connector.base import Claim
 from kubexm.errors import Refused, StepFailed, TimedOut
@@ -32,8 +33,7 @@ FLOCK_SECONDS = 10.0
 """A flock is held for microseconds; whoever has it for longer stands still."""
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(msgspec.Struct, frozen=True):
     """Whom a host obeys, and since when."""
 
     token: int

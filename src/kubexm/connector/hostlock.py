@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path, PurePath
+
+from msgspec.structs import replace
 
 from kubexm.common import processes
 from kubexm.connector import groups, takeover

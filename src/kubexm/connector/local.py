@@ -14,9 +14,11 @@ import pwd
 import shlex
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from kubexm.connector import localfiles
 from kubexm.connector.base import (
@@ -276,8 +278,7 @@ class _Here:
         return await _in_thread(localfiles.read_piece, path, PIECE, number)
 
 
-@dataclass(frozen=True, slots=True)
-class _Oversight:
+class _Oversight(msgspec.Struct, frozen=True):
     """Who has to know of a command: the watch, and the lock of the host if it changes something."""
 
     watch: Watch

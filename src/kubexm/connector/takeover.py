@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from kubexm import logger
 from kubexm.common.processes import Seen
@@ -21,8 +22,7 @@ from kubexm.errors import TimedOut
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
+class Patience(msgspec.Struct, frozen=True):
     """How long, in seconds, to wait for what an earlier holder runs."""
 
     grace: float = 5.0

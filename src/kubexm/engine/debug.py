@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from kubexm.engine.failures import Ended, PassedOver
 from kubexm.engine.options import Control
@@ -22,8 +23,7 @@ Choice = Literal["run", "skip", "retry", "fail", "abort", "continue"]
 ABORTED = "aborted in the debugger"
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
+class Situation(msgspec.Struct, frozen=True):
     """Where the debugger stands: before a unit, or after it failed."""
 
     node: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
+
+import msgspec
 
 from kubexm.engine import collector
 from kubexm.engine.backward import backward, settles
@@ -68,8 +69,7 @@ async def execute(
         return await run.execute()
 
 
-@dataclass(slots=True, kw_only=True)
-class _Run:
+class _Run(msgspec.Struct, kw_only=True):
     graph: ExecutionGraph
     runtime: EngineRuntime
     options: Options
@@ -79,13 +79,13 @@ class _Run:
     control: Control
     durations: Mapping[str, float]
     bus: Bus
-    values: Values = field(default_factory=Values)
+    values: Values = msgspec.field(default_factory=Values)
     policy: OnFailure = "isolate"
     started: float = 0.0
     durable: int = 0
-    walks: list[Scheduler] = field(default_factory=list)
+    walks: list[Scheduler] = msgspec.field(default_factory=list)
     broken: BaseException | None = None
-    changed: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    changed: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
 
     async def execute(self) -> GraphExecutionResult:
         self.started = self.runtime.now()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+
+import msgspec
 
 from kubexm.errors import (
     CommandFailed,
@@ -16,8 +17,7 @@ from kubexm.plan.policy import FailureClass
 from kubexm.plan.result import Cause
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True):
     """Why a unit failed."""
 
     failure: FailureClass

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from kubexm.engine.ports import Load
 from kubexm.engine.undo import FORMER
@@ -17,13 +18,12 @@ View = Callable[[ExecutionNode, str], UnitView]
 """What the references of a node may name on a host."""
 
 
-@dataclass(frozen=True, slots=True)
-class Moves:
+class Moves(msgspec.Struct, frozen=True):
     """What is undone in the place of a former node, and no more in its own."""
 
-    to: dict[str, dict[str, tuple[ExecutionNode, ...]]] = field(default_factory=dict)
+    to: dict[str, dict[str, tuple[ExecutionNode, ...]]] = msgspec.field(default_factory=dict)
     """By former node and host those that are undone there before it, latest first."""
-    away: dict[str, set[str]] = field(default_factory=dict)
+    away: dict[str, set[str]] = msgspec.field(default_factory=dict)
     """By node the hosts on which it is undone elsewhere."""
 
     def staying(self, id: str, hosts: Sequence[str]) -> tuple[str, ...]:

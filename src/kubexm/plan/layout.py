@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
+
+import msgspec
 
 LAYER_GAP, ITEM_GAP, LINE_GAP = 30.0, 16.0, 52.0
 PADDING, HEADING = 14.0, 24.0
@@ -25,20 +26,18 @@ BEST_SHAPE = 1.6
 Point = tuple[float, float]
 
 
-@dataclass(eq=False)
-class Flow:
+class Flow(msgspec.Struct, eq=False):
     """All edges from one box to another beside it, drawn as one arrow."""
 
     before: Box
     after: Box
     barrier: bool = False
-    sources: set[Box] = field(default_factory=set)
-    targets: set[Box] = field(default_factory=set)
-    bends: list[Box] = field(default_factory=list)
+    sources: set[Box] = msgspec.field(default_factory=set)
+    targets: set[Box] = msgspec.field(default_factory=set)
+    bends: list[Box] = msgspec.field(default_factory=list)
 
 
-@dataclass(eq=False)
-class Box:
+class Box(msgspec.Struct, eq=False):
     """A rectangle; `x` and `y` of its upper left corner are those of the page in the end."""
 
     width: float = 0.0
@@ -47,13 +46,13 @@ class Box:
     """Where it stands in the order of the plan."""
     aside: bool = False
     """Whether it takes no part in the order of what stands around it: it is put at the end."""
-    items: list[Box] = field(default_factory=list)
-    flows: dict[tuple[Box, Box], Flow] = field(default_factory=dict)
+    items: list[Box] = msgspec.field(default_factory=list)
+    flows: dict[tuple[Box, Box], Flow] = msgspec.field(default_factory=dict)
     x: float = 0.0
     y: float = 0.0
     vertical: bool = True
     """Whether what is in it reads from top to bottom, or else from left to right."""
-    bends: list[Box] = field(default_factory=list)
+    bends: list[Box] = msgspec.field(default_factory=list)
     line: Line | None = None
 
     def everything(self) -> Iterator[Box]:
@@ -63,8 +62,7 @@ class Box:
             yield from item.everything()
 
 
-@dataclass(eq=False)
-class Line:
+class Line(msgspec.Struct, eq=False):
     """Some layers in a row; `start` and `end` along them, `low` across, all on the page at last."""
 
     start: float

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -86,13 +85,12 @@ def _follows(edge: Edge, bit: int, others: _Before) -> bool:
     return bool(bit & others.everywhere or (not edge.barrier and bit & others.same_host))
 
 
-@dataclass(eq=False)
-class Scope:
+class Scope(msgspec.Struct, eq=False):
     """A part of the tree: its own name, and what is in it, in the order of the plan."""
 
     name: str
     path: str
-    items: list[Scope | ExecutionNode] = field(default_factory=list)
+    items: list[Scope | ExecutionNode] = msgspec.field(default_factory=list)
 
     def nodes(self) -> Iterator[ExecutionNode]:
         """Every node inside, at any depth."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal
+
+import msgspec
 
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.layout import LONGEST_ROW, Box, Flow
@@ -35,8 +36,7 @@ NARROWEST, WIDEST = 96.0, 236.0
 Style = Literal["scope", "node", "hook", "undo", "folded"]
 
 
-@dataclass(frozen=True)
-class Face:
+class Face(msgspec.Struct, frozen=True):
     """What is written in a box."""
 
     style: Style

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -136,27 +135,26 @@ AnyRecord = (
 )
 
 
-@dataclass(slots=True)
-class RunState:
+class RunState(msgspec.Struct):
     """What is known of a run when it starts or is resumed."""
 
-    done: dict[Unit, UnitDone] = field(default_factory=dict)
-    intended: set[Unit] = field(default_factory=set)
-    standing: set[Unit] = field(default_factory=set)
+    done: dict[Unit, UnitDone] = msgspec.field(default_factory=dict)
+    intended: set[Unit] = msgspec.field(default_factory=set)
+    standing: set[Unit] = msgspec.field(default_factory=set)
     """What units that were opened again had changed, and no rollback has taken back."""
-    under_way: set[Unit] = field(default_factory=set)
+    under_way: set[Unit] = msgspec.field(default_factory=set)
     """Intended in the latest life, without an end: what runs now, or ran when that life ended."""
-    bound: dict[str, str] = field(default_factory=dict)
-    quarantined: dict[str, Cause] = field(default_factory=dict)
-    boots: dict[str, str] = field(default_factory=dict)
-    priors: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
+    bound: dict[str, str] = msgspec.field(default_factory=dict)
+    quarantined: dict[str, Cause] = msgspec.field(default_factory=dict)
+    boots: dict[str, str] = msgspec.field(default_factory=dict)
+    priors: dict[str, dict[str, dict[str, Any]]] = msgspec.field(default_factory=dict)
     """What the run has found before its changes, by host and resource."""
     former: tuple[Layer, ...] = ()
     """What earlier plans of the run have changed, as it was planned, on the hosts in question."""
-    left: list[ProducedValue] = field(default_factory=list)
+    left: list[ProducedValue] = msgspec.field(default_factory=list)
     """Values of units that were opened again: what is undone was done with them."""
     turned: Cause | None = None
-    late: set[Unit] = field(default_factory=set)
+    late: set[Unit] = msgspec.field(default_factory=set)
     """Done after the run turned back, so no part of what is undone."""
 
     @classmethod

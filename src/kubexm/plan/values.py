@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
@@ -22,8 +21,7 @@ _Leaving = Mapping[str, Sequence[ExecutionNode]]
 """The nodes that leave a value, by its name."""
 
 
-@dataclass(frozen=True, slots=True)
-class NotAwaited(Problem):
+class NotAwaited(Problem, frozen=True):
     """A value that a node needs is left by another one, for which it does not wait."""
 
     provider: str = ""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from kubexm.connector.base import C_LOCALE
 from kubexm.errors import StepFailed
@@ -13,8 +14,7 @@ _PROPERTIES = ("Timezone", "NTP", "NTPSynchronized")
 _KEEPERS = ("chronyd", "chrony", "systemd-timesyncd", "ntpd", "ntpsec")
 
 
-@dataclass(frozen=True, slots=True)
-class ClockState:
+class ClockState(msgspec.Struct, frozen=True):
     """What a host says of its clock."""
 
     zone: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from kubexm.connector.base import C_LOCALE
 from kubexm.runner import files
@@ -13,8 +14,7 @@ PATH = "/etc/hostname"
 _NOW = "/proc/sys/kernel/hostname"
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(msgspec.Struct, frozen=True):
     """Both of them; nothing where none is set."""
 
     now: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from kubexm.connector.base import C_LOCALE
 from kubexm.errors import CommandFailed
@@ -15,8 +16,7 @@ _KNOCK = 'exec 3<>"/dev/tcp/$0/$1"'
 _OWNER = re.compile(r'users:\(\("((?:[^"\\]|\\.)*)",pid=(\d+)')
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
+class Listener(msgspec.Struct, frozen=True):
     """Somebody who listens at a port."""
 
     protocol: str

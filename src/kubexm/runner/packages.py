@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from urllib.parse import quote
+
+from msgspec.structs import replace
 
 from kubexm.connector.base import C_LOCALE
 from kubexm.errors import StepFailed

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from kubexm.connector.base import C_LOCALE, Completed
 
@@ -21,8 +22,7 @@ _APT_LIST = "/etc/apt/sources.list.d/{name}.list"
 _REPO_FILE = "[{name}]\nname={name}\nbaseurl={url}\nenabled=1\ngpgcheck=0\n"
 
 
-@dataclass(frozen=True, slots=True)
-class PackageTool:
+class PackageTool(msgspec.Struct, frozen=True):
     """One of the tools: its command lines, and where it looks for repositories."""
 
     query: tuple[str, ...]
@@ -44,7 +44,7 @@ class PackageTool:
     """What has to be done after a tool that was killed; else it does nothing."""
     also_done: tuple[int, ...] = ()
     """Exit codes that say more than that all is done."""
-    env: Mapping[str, str] = field(default_factory=lambda: C_LOCALE)
+    env: Mapping[str, str] = msgspec.field(default_factory=lambda: C_LOCALE)
 
     def repository_path(self, name: str) -> str:
         return self.path.format(name=name)

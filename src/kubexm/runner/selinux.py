@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from kubexm.connector.base import C_LOCALE
 from kubexm.errors import StepFailed
@@ -19,8 +20,7 @@ _MODES: dict[str, Mode] = {mode: mode for mode in ("enforcing", "permissive", "d
 _LINE = r"^\s*SELINUX\s*="
 
 
-@dataclass(frozen=True, slots=True)
-class Modes:
+class Modes(msgspec.Struct, frozen=True):
     """Both of them."""
 
     now: Mode

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
+
+import msgspec
 
 from kubexm.connector.base import C_LOCALE
 from kubexm.errors import CommandFailed
@@ -19,8 +20,7 @@ _NEVER_ENABLED = frozenset(("static", "indirect", "generated", "alias", "transie
 """Units that are started by others: there is nothing to enable."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnitState:
+class UnitState(msgspec.Struct, frozen=True):
     """What systemd says of a unit."""
 
     load: str

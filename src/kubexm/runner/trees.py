@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import tarfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any
+
+import msgspec
 
 from kubexm.common.trees import PUT_IN_PLACE
 from kubexm.connector.base import C_LOCALE, STAT, Completed, read_stat
@@ -24,16 +25,14 @@ _FIELDS = STAT[2].count("|") + 1
 _MISSING = ("No such file or directory", "Not a directory")
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """A file as it has to be."""
 
     mode: int
     digest: str
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """What is there of some paths."""
 
     stats: Mapping[str, FileStat]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from kubexm.connector.base import C_LOCALE
 from kubexm.errors import StepFailed
@@ -12,8 +13,7 @@ from kubexm.runner.host import Command, Completed, Host
 _NOT_FOUND = 2
 
 
-@dataclass(frozen=True, slots=True)
-class User:
+class User(msgspec.Struct, frozen=True):
     """A user as the host knows it."""
 
     name: str

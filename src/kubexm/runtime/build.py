@@ -6,8 +6,10 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from kubexm import logger
 from kubexm.cache import Cache
@@ -27,15 +29,14 @@ RETRY_SECONDS = 0.5
 Confirm = Callable[[str], Awaitable[None]]
 
 
-@dataclass(frozen=True, slots=True)
-class HostConfig:
+class HostConfig(msgspec.Struct, frozen=True):
     """A host as the inventory declares it."""
 
     name: str
     connector: Connector
-    described: Mapping[str, Any] = field(default_factory=dict)
+    described: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """What `${host.…}` names: its name, address, roles and labels."""
-    vars: Mapping[str, Any] = field(default_factory=dict)
+    vars: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """Its variables, final."""
     sudo: bool = False
     state_dir: str = "/var/lib/kubexm"
@@ -48,8 +49,7 @@ async def nobody_to_ask(question: str) -> None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeConfig:
+class RuntimeConfig(msgspec.Struct, frozen=True):
     """What a runtime is made of; every part can be replaced in a test."""
 
     hosts: Sequence[HostConfig]
@@ -57,24 +57,23 @@ class RuntimeConfig:
     """Those on which nothing is to be done: no connection is made to them."""
     asked: Collection[str] | None = None
     """The hosts whose facts are gathered; all of them unless given. It takes them some work."""
-    books: Mapping[str, Book] = field(default_factory=dict)
+    books: Mapping[str, Book] = msgspec.field(default_factory=dict)
     """By host what is in its ledger already."""
     confirm: Confirm = nobody_to_ask
     now: Callable[[], float] = time.time
-    secrets: SecretVault = field(default_factory=SecretVault)
-    cache: Cache = field(default_factory=Cache)
-    log: logger.Log = field(default_factory=logger.get)
+    secrets: SecretVault = msgspec.field(default_factory=SecretVault)
+    cache: Cache = msgspec.field(default_factory=Cache)
+    log: logger.Log = msgspec.field(default_factory=logger.get)
 
 
-@dataclass(slots=True)
-class HostRuntime:
+class HostRuntime(msgspec.Struct):
     """One host, ready: its connector, what is declared and what is known of it."""
 
     config: HostConfig
     host: Host
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """Since which boot it runs; if it was asked, all that it tells."""
-    reopening: asyncio.Lock = field(default_factory=asyncio.Lock)
+    reopening: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
 
 
 class Runtime:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from kubexm.cache import Cache
 from kubexm.common.secrets import SecretRef
@@ -42,8 +42,7 @@ RUN = "run"
 """The scope of the cache that lasts as long as the runtime."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlanCache:
+class PlanCache(msgspec.Struct, frozen=True):
     """What planning needs more than once, computed once for as long as a scope is planned."""
 
     _cache: Cache
@@ -67,8 +66,7 @@ class PlanCache:
             self._cache.drop(path)
 
 
-@dataclass(frozen=True, slots=True)
-class PlanContext:
+class PlanContext(msgspec.Struct, frozen=True):
     """What pipelines, modules and tasks decide by; read-only."""
 
     hosts: Mapping[str, tuple[str, ...]]
@@ -118,15 +116,14 @@ class Unmade(str):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class UnitView:
+class UnitView(msgspec.Struct, frozen=True):
     """What references in parameters and `when` expressions may name, for one unit."""
 
-    host: Mapping[str, Any] = field(default_factory=dict)
+    host: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """`name`, `roles` and `labels` of the host."""
-    vars: Mapping[str, Any] = field(default_factory=dict)
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    values: Mapping[str, Any] = field(default_factory=dict)
+    vars: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    facts: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    values: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
 
 Say = Callable[[str, str], None]

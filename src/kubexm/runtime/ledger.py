@@ -11,8 +11,9 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from kubexm.plan.records import LedgerEntry
 from kubexm.runner.host import Host
@@ -23,19 +24,20 @@ _AGAIN = ".again"
 """Ends the names of copies that a later run made, and the next one makes anew."""
 
 
-@dataclass(slots=True)
-class Book:
+class Book(msgspec.Struct):
     """What is known of one host's ledger."""
 
     name: str
     """Whose ledger it is: that of all runs of this name."""
-    found: dict[str, Prior] = field(default_factory=dict)
+    found: dict[str, Prior] = msgspec.field(default_factory=dict)
     """What this run has found, by resource."""
     known: frozenset[str] = frozenset()
     """The resources of which the store has the first entry."""
     copies: set[str] | None = None
     """The names of the copies on the host, once somebody has looked."""
-    busy: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    busy: defaultdict[str, asyncio.Lock] = msgspec.field(
+        default_factory=lambda: defaultdict(asyncio.Lock)
+    )
 
 
 class HostLedger:

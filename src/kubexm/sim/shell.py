@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from posixpath import join
 from typing import Protocol
+
+import msgspec
 
 from kubexm.connector.base import Command, Completed
 from kubexm.errors import Refused
@@ -34,8 +35,7 @@ class Surroundings(Protocol):
         """Whether somebody answers at a port, here or on another host of the world."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shell:
+class Shell(msgspec.Struct, frozen=True):
     """One command on one host."""
 
     command: Command

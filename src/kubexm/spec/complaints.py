@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
+
+import msgspec
 
 from kubexm.errors import Problem
 from kubexm.plan.values import NotAwaited
@@ -90,8 +91,7 @@ def _awaiting(user: DataPath, provider: DataPath, data: Any, *, same_host: bool)
 _OTHERWISE = "put a `value` or `mint` step with this `key` before this one"
 
 
-@dataclass(frozen=True, slots=True)
-class _Parting:
+class _Parting(msgspec.Struct, frozen=True):
     """Two entries of one list: the step that misses a value is in one, who leaves it in another."""
 
     level: str

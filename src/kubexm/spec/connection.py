@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -101,8 +100,7 @@ def _expanded(text: str) -> Path | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Reached:
+class _Reached(msgspec.Struct, frozen=True):
     """A host as far as its connection is concerned."""
 
     address: str

@@ -11,9 +11,10 @@ import functools
 import operator
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, NamedTuple, TypeGuard
+
+import msgspec
 
 from kubexm.common.nearest import did_you_mean
 from kubexm.spec import kinds
@@ -67,8 +68,7 @@ class _AsKnown(dict[str, Any]):
         self.partial = partial
 
 
-@dataclass(frozen=True, slots=True)
-class Expression:
+class Expression(msgspec.Struct, frozen=True):
     """A compiled condition and what it reads; `certain` are the names it can't do without."""
 
     text: str

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from kubexm.common.roles import ALL, CONTROL_NODE
 from kubexm.spec import ranges
@@ -25,8 +27,7 @@ _BY_REFERENCE = "write `env://NAME`, `file:///PATH` or `prompt://WHAT`"
 _A_DURATION = "write `30s`, `5m`, `1h30m` or seconds"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """Something wrong at a path; `at_key` if it is the key there and not its value."""
 
     path: DataPath

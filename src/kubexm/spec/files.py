@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from kubexm.spec import local, references
 from kubexm.spec.local import SOURCE, BadFile
@@ -20,8 +21,7 @@ FILE, TREE, FETCH = "file", "tree", "fetch"
 TO, BESIDE = "to", "beside"
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """Where the content of a file goes: as text, or, where a step takes it, as base64."""
 
     text: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -245,7 +244,7 @@ class OnHosts:
             if len(hosts) == total and (everywhere or not finding.of_host):
                 yield finding
             elif not everywhere:
-                yield replace(finding, message=finding.message + _named(hosts))
+                yield msgspec.structs.replace(finding, message=finding.message + _named(hosts))
 
 
 def remedy(error: BadReference | BadExpression, host: InventoryHost) -> str:

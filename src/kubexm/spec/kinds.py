@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 ANYTHING = object()
 """In place of an example, where the kind is not known either."""
@@ -53,8 +54,7 @@ _REMEDIES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(msgspec.Struct, frozen=True):
     """A value that is not known yet, and an example of its kind."""
 
     like: Any = ANYTHING

@@ -6,8 +6,9 @@ The nearer wins, setting by setting: a host over its groups, these over the pipe
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from kubexm.common.roles import ALL
 from kubexm.spec import connection
@@ -17,13 +18,12 @@ from kubexm.spec.model import GroupSpec, HostSpec, PipelineBody
 from kubexm.spec.source import DataPath
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(msgspec.Struct, frozen=True):
     """Settings of one owner, or of several that lie over each other."""
 
-    vars: Givens = field(default_factory=dict)
-    labels: Givens = field(default_factory=dict)
-    ssh: Givens = field(default_factory=dict)
+    vars: Givens = msgspec.field(default_factory=dict)
+    labels: Givens = msgspec.field(default_factory=dict)
+    ssh: Givens = msgspec.field(default_factory=dict)
     sudo: Given | None = None
 
     def over(self, others: Layer) -> Layer:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
@@ -17,8 +16,7 @@ from kubexm.spec.model import AfterSpec, Link
 _SEQUENCES = {"per-host": per_host, "barrier": chain, "parallel": parallel}
 
 
-@dataclass(frozen=True, slots=True)
-class Sibling:
+class Sibling(msgspec.Struct, frozen=True):
     """A named part of a scope; without a fragment it is a hole, which its neighbours close."""
 
     name: str

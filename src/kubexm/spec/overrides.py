@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from kubexm.errors import InvalidInput, InvalidPipeline
 from kubexm.spec import scalars, source
@@ -13,8 +14,7 @@ from kubexm.spec import scalars, source
 _PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
 
 
-@dataclass(frozen=True, slots=True)
-class Override:
+class Override(msgspec.Struct, frozen=True):
     """A variable, or a part of one, and the value it shall have."""
 
     path: tuple[str, ...]

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, get_type_hints
 
+import msgspec
 from msgspec import inspect as types
 
 from kubexm.common.nearest import did_you_mean
@@ -27,8 +28,7 @@ from kubexm.step.contract import Step
 from kubexm.step.parameters import PLANNED, Mode
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(msgspec.Struct, frozen=True):
     """A field of a step class as a file knows it."""
 
     field: str

@@ -6,9 +6,10 @@ finds what else is wrong, and all problems come at once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from kubexm.spec import checks, literals, problems, sound, source
 from kubexm.spec.fields import Finding
@@ -17,8 +18,7 @@ from kubexm.spec.sound import NO_GAPS, Gaps
 from kubexm.spec.source import Document
 
 
-@dataclass(frozen=True, slots=True)
-class Pipeline:
+class Pipeline(msgspec.Struct, frozen=True):
     """A pipeline as far as it is sound, and the document it was written in."""
 
     spec: PipelineSpec

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 
 import msgspec
+from msgspec.structs import replace
 
 from kubexm.common.nearest import did_you_mean
 from kubexm.common.roles import CONTROL_NODE
@@ -61,8 +61,7 @@ _MOMENTS: tuple[tuple[str, Moment], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedPipeline:
+class PlannedPipeline(msgspec.Struct, frozen=True):
     """What a pipeline comes to: the graph, the hosts it runs on, and what is worth saying."""
 
     graph: ExecutionGraph
@@ -74,7 +73,7 @@ class PlannedPipeline:
     """What is probably not meant as it is written."""
     notices: tuple[Problem, ...] = ()
     """What is worth knowing when one looks at the plan."""
-    places: Mapping[str, str] = field(default_factory=dict)
+    places: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Where the nodes that ask for secrets or for a person are written, and the secrets that
     connections need."""
 
@@ -84,8 +83,7 @@ def plan(pipeline: Pipeline, overrides: Sequence[Override] = ()) -> PlannedPipel
     return _Planner(pipeline, overrides).planned()
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(msgspec.Struct, frozen=True):
     """Where the planner is: a path in the file, the settings there, the hosts that roll."""
 
     path: DataPath
@@ -392,14 +390,11 @@ class _Planner:
         def kept(node: ExecutionNode) -> ExecutionNode:
             step = exposure.kept_private(node.step, secret)
             self._origin[id(step)] = self._origin[id(node.step)]
-            return msgspec.structs.replace(node, step=step)
+            return replace(node, step=step)
 
         if not secret:
             return whole
-        undone = (
-            msgspec.structs.replace(item, nodes=tuple(map(kept, item.nodes)))
-            for item in whole.compensations
-        )
+        undone = (replace(item, nodes=tuple(map(kept, item.nodes))) for item in whole.compensations)
         return ExecutionFragment(tuple(map(kept, whole.nodes)), whole.joins, tuple(undone))
 
     def _graph(

@@ -7,7 +7,8 @@ import itertools
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 MAX_HOSTS = 10_000
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
@@ -24,8 +25,7 @@ class BadRange(ValueError):
         self.hint = hint
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(msgspec.Struct, frozen=True):
     """Numbers or letters from one to another, both included."""
 
     first: int
@@ -45,8 +45,7 @@ class Range:
         return f"{number:0{self.width}d}" if self.width else chr(number)
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(msgspec.Struct, frozen=True):
     """A text, in parts, with ranges between them."""
 
     parts: tuple[str | Range, ...]

@@ -10,8 +10,9 @@ import functools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from kubexm.common.facts import FACTS
 from kubexm.common.nearest import did_you_mean
@@ -51,8 +52,7 @@ class BadReference(ValueError):
         """Whether one host has what it names, and another does not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(msgspec.Struct, frozen=True):
     """What a reference names: a root and the way down from it."""
 
     root: str

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from kubexm.common.secrets import is_reference
 from kubexm.plan import ExecutionNode
@@ -42,8 +43,7 @@ _INSTEAD = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SecretUse:
+class SecretUse(msgspec.Struct, frozen=True):
     """A reference that a unit will have resolved, and by which parameter."""
 
     uri: str
@@ -51,8 +51,7 @@ class SecretUse:
     parameter: str
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionUse:
+class ConnectionUse(msgspec.Struct, frozen=True):
     """A reference that the way to a host needs resolved, and by which of its settings."""
 
     uri: str

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import msgspec
+from msgspec.structs import replace
 
 from kubexm.common.roles import ALL
 from kubexm.plan import Allowance, ResourceConstraints, RetryPolicy, Tolerance
@@ -10,8 +11,7 @@ from kubexm.spec.fields import percent
 from kubexm.spec.model import LimitsSpec, RetrySpec, ScopeFields, StepFields, ToleranceSpec
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True):
     """Settings in force at a place of the file; the nearest one that says something wins."""
 
     roles: tuple[str, ...] = (ALL,)

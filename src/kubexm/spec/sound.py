@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, get_args
+
+import msgspec
 
 from kubexm.spec import references
 from kubexm.spec.fields import Finding
@@ -37,8 +38,7 @@ _OF_GROUPS = frozenset(("minimum", "sudo", "labels", "vars", "ssh"))
 _OF_HOSTS = frozenset(("address", "connection", "sudo", "labels", "vars", "facts", "ssh"))
 
 
-@dataclass(frozen=True, slots=True)
-class Gaps:
+class Gaps(msgspec.Struct, frozen=True):
     """What of a file can't be judged before its mistakes are mended."""
 
     left_out: frozenset[DataPath] = frozenset()

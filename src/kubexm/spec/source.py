@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import yaml
 
 from kubexm.common.marks import SourceMark
@@ -47,20 +47,18 @@ _HINTS = {
 _LOOK_AROUND = "check quotes, brackets and indentation around this place"
 
 
-@dataclass(slots=True)
-class Spot:
+class Spot(msgspec.Struct):
     """Where a value is written, and its parts; lines and columns count from one."""
 
     line: int
     column: int
-    keys: dict[str, tuple[int, int]] = field(default_factory=dict)
-    parts: dict[str | int, Spot] = field(default_factory=dict)
+    keys: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
+    parts: dict[str | int, Spot] = msgspec.field(default_factory=dict)
     block: bool = False
     """Whether it is a text whose lines stand below, after `|` or `>`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(msgspec.Struct, frozen=True):
     """Something wrong with the form of a file at a place."""
 
     mark: SourceMark
@@ -72,8 +70,7 @@ class Note:
         return Problem(self.message, str(self.mark), self.hint)
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(msgspec.Struct, frozen=True):
     """The data of a file and the places of all its parts."""
 
     file: str
@@ -237,8 +234,7 @@ def _refused(file: str, message: str, line: int, column: int, hint: str) -> Inva
     return InvalidPipeline(f"`{file}` can't be read", problems=[problem], hint=CORRECT)
 
 
-@dataclass(slots=True)
-class _Frame:
+class _Frame(msgspec.Struct):
     """A list or mapping that is being read."""
 
     value: list[Any] | dict[str, Any]
@@ -249,8 +245,7 @@ class _Frame:
     key: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(msgspec.Struct, frozen=True):
     """A finished value: how many values are in it, and how deep it is."""
 
     value: Any

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -45,8 +44,7 @@ _Group = tuple[int, bool | None]
 """What hosts have in common: their variables, and what a condition says of them."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class PlannedStep:
+class PlannedStep(msgspec.Struct, frozen=True, eq=False):
     """A step, or one entry of its list, ready to become a node."""
 
     label: str

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from rich.pretty import pretty_repr
 
 from kubexm.connector.ssh.become import Become, Entry, Way
+from kubexm.connector.ssh.target import Credentials, Target
 from kubexm.errors import Refused
 
 PASSWORD = "correct horse"
@@ -32,7 +36,17 @@ def test_a_password_stands_in_no_command_line_and_in_no_description(way: Way) ->
     become = Become(way, PASSWORD)
 
     assert PASSWORD not in Entry(become).command
-    assert PASSWORD not in repr(become)
+    assert repr(become) == f"Become(way={way!r})"
+    assert PASSWORD not in pretty_repr(become)
+
+
+def test_what_opens_a_host_stands_in_no_description_of_it() -> None:
+    proof = Credentials((Path("key"),), passphrase=PASSWORD, password=PASSWORD, agent="socket")
+    target = Target("10.0.0.1", credentials=proof, become=Become("su", PASSWORD))
+
+    assert repr(proof) == f"Credentials(keys={proof.keys!r}, agent='socket')"
+    assert PASSWORD not in repr(target)
+    assert PASSWORD not in pretty_repr(target)
 
 
 def test_a_password_is_given_only_when_it_is_asked_for() -> None:

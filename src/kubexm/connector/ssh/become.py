@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import secrets
 from base64 import b64encode
-from dataclasses import dataclass, field, replace
 from typing import Literal
 
+import msgspec
+from msgspec.structs import replace
+
+from kubexm.common.secrets import Discreet
 from kubexm.errors import Refused
 
 _SHELL = "/bin/sh"
@@ -18,12 +21,13 @@ LOGIN_HINT = "give the user a login shell that runs commands, or log in as anoth
 Way = Literal["sudo", "su"]
 
 
-@dataclass(frozen=True, slots=True)
-class Become:
+class Become(Discreet, frozen=True):
     """How to become root on a host."""
 
+    hidden = frozenset({"password"})
+
     way: Way = "sudo"
-    password: str | None = field(default=None, repr=False)
+    password: str | None = None
 
 
 NO_PASSWORD = Become()
@@ -107,8 +111,7 @@ class Entry:
 _GIVE = "give it as a reference under `become.password`, or let the user do without one"
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(msgspec.Struct, frozen=True):
     """How a host takes a script that is part of the command it is told to run."""
 
     is_parsed: bool = True

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 import asyncssh
+import msgspec
 
 from kubexm.connector.ssh.target import Credentials, Target
 
 
-@dataclass(frozen=True, slots=True)
-class Detour:
+class Detour(msgspec.Struct, frozen=True):
     """A host is not called directly: it is reached through another, or by a program."""
 
     jump: Target | None = None

@@ -6,10 +6,10 @@ import asyncio
 import shlex
 from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import replace
 from pathlib import Path, PurePath
 
 import asyncssh
+from msgspec.structs import replace
 
 from kubexm.connector.base import (
     BOOT,

@@ -9,7 +9,9 @@ made singly: nobody sees a difference.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from kubexm.connector.base import (
     STAT,
@@ -33,8 +35,7 @@ exec head -q -c "$size" -- "$@"
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(msgspec.Struct, frozen=True):
     """Looks that differ only in the thing that they look at."""
 
     words: Hashable
@@ -43,8 +44,7 @@ class Kind:
     split: Split
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(msgspec.Struct, frozen=True):
     """A command that stands for some of those that were asked for."""
 
     command: Command

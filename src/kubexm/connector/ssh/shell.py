@@ -8,9 +8,9 @@ import socket
 from collections import deque
 from collections.abc import AsyncIterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 import asyncssh
+import msgspec
 
 from kubexm.connector.base import Completed, LineSink
 from kubexm.connector.output import Output
@@ -235,13 +235,12 @@ def _future() -> asyncio.Future[None]:
     return asyncio.get_running_loop().create_future()
 
 
-@dataclass(slots=True, eq=False)
-class Answer:
+class Answer(msgspec.Struct, eq=False):
     """What comes of one command, from both streams."""
 
     sink: LineSink | None = None
     limit: int | None = None
-    done: asyncio.Future[None] = field(default_factory=_future)
+    done: asyncio.Future[None] = msgspec.field(default_factory=_future)
     exit: int = -1
     is_refused: bool = False
     ends: int = 0

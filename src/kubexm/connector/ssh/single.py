@@ -11,9 +11,9 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 
 import asyncssh
+from msgspec.structs import replace
 
 from kubexm.connector.base import Completed, LineSink
 from kubexm.connector.ssh import frames

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
+from kubexm.common.secrets import Discreet
 from kubexm.connector.ssh.become import NO_PASSWORD, Become
 
 SSH_PORT = 22
@@ -13,15 +15,16 @@ Trust = Literal["known", "first-use"]
 """Which host keys are believed: those in a file, or also the first that an unknown host shows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(Discreet, frozen=True):
     """What proves who we are; tried in this order: agent, keys, password."""
+
+    hidden = frozenset({"passphrase", "password"})
 
     keys: tuple[Path, ...] = ()
     """Private keys; a certificate beside a key (`KEY-cert.pub`) is used with it."""
-    passphrase: str | None = field(default=None, repr=False)
+    passphrase: str | None = None
     """Opens keys that are locked."""
-    password: str | None = field(default=None, repr=False)
+    password: str | None = None
     agent: str | None = None
     """The socket of an agent."""
 
@@ -31,8 +34,7 @@ class Credentials:
         return len(self.keys) == 1 and self.agent is None
 
 
-@dataclass(frozen=True, slots=True)
-class HostKeys:
+class HostKeys(msgspec.Struct, frozen=True):
     """Whom we believe to be who they are."""
 
     files: tuple[Path, ...] = ()
@@ -40,8 +42,7 @@ class HostKeys:
     trust: Trust = "known"
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """One host."""
 
     address: str
