@@ -29,7 +29,7 @@ main()
 """Runs the command line until it calls a host, and then says what is loaded."""
 HEAVY = {
     "alembic", "asyncssh", "cryptography", "jinja2", "pydantic", "pydantic_core", "rich",
-    "sqlalchemy", "structlog", "statistics",
+    "sqlalchemy", "structlog", "statistics", "difflib", "tempfile",
     "kubexm.app.dialing", "kubexm.cli.live", "kubexm.runner.packages", "kubexm.sim.host",
     "kubexm.sim.world", "kubexm.step.archives", "kubexm.step.files", "kubexm.step.services",
 }  # fmt: skip

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from kubexm.app import places
 from kubexm.app.params import RunParams
@@ -30,6 +29,8 @@ def world_of(params: RunParams, planned: Planned, home: Home) -> Iterator[Path |
         return
     path = places.world_path(home, planned.graph.name, params.world)
     if params.check and not (path / _DOCUMENT).exists():
+        from tempfile import TemporaryDirectory
+
         from kubexm.sim.world import World
 
         _refuse_what_is_none(path)

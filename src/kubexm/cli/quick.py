@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 _SWITCHES = {
     "--check": "check",
@@ -45,7 +47,7 @@ _COMMANDS: Mapping[tuple[str, ...], frozenset[str]] = {
 """The options of each command, by the names of its parameters."""
 
 
-class Plain(NamedTuple):
+class Plain(msgspec.Struct, frozen=True):
     """A command, and what it is told to do."""
 
     command: tuple[str, ...]

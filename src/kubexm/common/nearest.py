@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word most like this one, if any is like it at all."""
+    from difflib import get_close_matches  # noqa: PLC0415 who makes no mistake needs none
+
     words = list(known)
     # Half of a word that begins otherwise is most often another word.
     alike = [name for name in words if name[:1] == word[:1]]

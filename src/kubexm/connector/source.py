@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from stat import S_ISREG
@@ -141,7 +140,9 @@ def part_beside(path: str) -> str:
 
 
 def _made(make: Callable[[IO[bytes]], None]) -> Source:
-    with tempfile.NamedTemporaryFile(prefix="kubexm-") as file:
+    from tempfile import NamedTemporaryFile  # noqa: PLC0415 it takes long to load, for this alone
+
+    with NamedTemporaryFile(prefix="kubexm-") as file:
         make(file.file)
         file.flush()
         source = Source(Path(file.name))

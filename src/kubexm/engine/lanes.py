@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from kubexm.engine.answers import checked_verdict
 from kubexm.engine.topology import PENDING, Unit
@@ -25,7 +26,7 @@ Foresee = Callable[[Unit], Step | LeftOut | None]
 NO_PRECHECK = Verdict.needed("has no precheck")
 
 
-class Ask(NamedTuple):
+class Ask(msgspec.Struct, frozen=True):
     """A question to a host; nobody waits for one that is asked ahead."""
 
     unit: Unit

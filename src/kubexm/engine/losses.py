@@ -7,7 +7,8 @@ policy says whether anything else may still start.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from kubexm.engine.topology import Unit
 from kubexm.plan.node import DEFAULT_TOLERANCE
@@ -19,7 +20,7 @@ ONE_MUST_DO_IT = Tolerance(unreachable=NO_HOST)
 """A `one_of` node that nobody could run was not done, however many hosts it might have had."""
 
 
-class Toll(NamedTuple):
+class Toll(msgspec.Struct, frozen=True):
     """What a failure costs: its host, or the success of the run, or both.
 
     Along same-host edges every cause is handed on, at barriers only one that blocks.

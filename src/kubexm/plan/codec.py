@@ -383,7 +383,7 @@ def _check_header(header: Header, kind: str) -> None:
 
 
 _WRITE_AGAIN = "the document is damaged or not one of kubexm's: write it again from its source"
-_PLACED = re.compile(r"(?P<message>.*) - at `(?P<path>.*)`$", re.DOTALL)
+_PLACED = r"(?s)(?P<message>.*) - at `(?P<path>.*)`$"
 
 
 def _parsed(document: bytes | str, shape: type[S]) -> S:
@@ -398,6 +398,6 @@ def _parsed(document: bytes | str, shape: type[S]) -> S:
 
 
 def _misshapen(text: str) -> InvalidInput:
-    placed = _PLACED.match(text)
+    placed = re.match(_PLACED, text)
     message, path = (placed["message"], placed["path"]) if placed else (text, "$")
     return UnsupportedFormat(message[:1].lower() + message[1:], where=path, hint=_WRITE_AGAIN)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 import msgspec
 
@@ -163,7 +162,7 @@ def _middle(
     return sum(others) / len(others) if others else place[item]
 
 
-class _Size(NamedTuple):
+class _Size(msgspec.Struct, frozen=True):
     along: float
     across: float
 

@@ -46,7 +46,7 @@ def _plain(vertex: ExecutionNode | Join) -> tuple[Edge, ...]:
     return (*barriers, *lanes)
 
 
-class _Before(NamedTuple):
+class _Before(msgspec.Struct, frozen=True):
     """Sets of vertices, a bit each: final on all hosts before this one, or on the same host."""
 
     everywhere: int = 0

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -140,7 +139,7 @@ def _doubled(node: ExecutionNode, said: str) -> Problem:
     return Problem(said, where=node.id, hint="give one of the values another name")
 
 
-class _Known(NamedTuple):
+class _Known(msgspec.Struct, frozen=True):
     """The values that are there when a vertex opens, and those a barrier on it would give."""
 
     anywhere: frozenset[str] = frozenset()

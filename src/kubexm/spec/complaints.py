@@ -18,7 +18,7 @@ from kubexm.spec.source import DataPath, Document
 Origin = Mapping[str, DataPath]
 """Where the step of each node is written."""
 
-_QUOTED = re.compile(r"`([^`]+)`")
+_QUOTED = r"`([^`]+)`"
 _IN_FILES = (
     ("`one_of` them", "one of them by `runOnOneOf`"),
     ("a `one_of` node", "a step with `runOnOneOf`"),
@@ -44,7 +44,8 @@ def placed(
     findings: list[Finding] = []
     elsewhere: list[Problem] = []
     for problem in found:
-        message = _QUOTED.sub(partial(_with_place, origin, document), _said(problem.message))
+        with_place = partial(_with_place, origin, document)
+        message = re.sub(_QUOTED, with_place, _said(problem.message))
         hint = _hint(problem, origin, document)
         if (path := origin.get(problem.where)) is not None:
             findings.append(Finding(path, message, hint))

@@ -12,7 +12,7 @@ import operator
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import takewhile
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, TypeGuard
 
 import msgspec
 
@@ -417,7 +417,7 @@ def _opposite(truth: bool | None) -> bool | Unknown:
     return Unknown(True) if truth is None else not truth
 
 
-class _Comparison(NamedTuple):
+class _Comparison(msgspec.Struct, frozen=True):
     """How two values are compared, and how that is written."""
 
     sign: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -202,7 +202,7 @@ def shown(value: Any) -> str:
     return "a list" if isinstance(value, list | tuple) else "a mapping"
 
 
-class InSchema(NamedTuple):
+class InSchema(msgspec.Struct, frozen=True):
     """What a JSON Schema says of a value that its annotation can't tell."""
 
     schema: str

@@ -9,8 +9,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, NamedTuple, Self, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
 from typing import get_type_hints as annotations_of
+
+import msgspec
 
 from kubexm.spec.source import DataPath
 
@@ -20,7 +22,7 @@ Kind = Literal[
 ]  # fmt: skip
 
 
-class Mistake(NamedTuple):
+class Mistake(msgspec.Struct, frozen=True):
     """A value that does not fit, and what it does not fit to."""
 
     kind: Kind
@@ -45,7 +47,7 @@ Check = Callable[[Any, DataPath, Mistakes], Any]
 FAULT: Any = object()
 
 
-class Before(NamedTuple):
+class Before(msgspec.Struct, frozen=True):
     """Changes what is written before it is held against the annotation."""
 
     change: Callable[[Any], Any]
@@ -58,7 +60,7 @@ class Before(NamedTuple):
         return checked
 
 
-class After(NamedTuple):
+class After(msgspec.Struct, frozen=True):
     """Judges a value that fits the annotation."""
 
     judge: Callable[[Any], Any]
@@ -71,7 +73,7 @@ class After(NamedTuple):
         return checked
 
 
-class Range(NamedTuple):
+class Range(msgspec.Struct, frozen=True):
     """Bounds of a number, both included."""
 
     least: float | None = None
@@ -91,7 +93,7 @@ class Range(NamedTuple):
         return checked
 
 
-class Filled(NamedTuple):
+class Filled(msgspec.Struct, frozen=True):
     """No empty list and no empty text."""
 
     def around(self, check: Check) -> Check:
@@ -105,7 +107,7 @@ class Filled(NamedTuple):
         return checked
 
 
-class Field(NamedTuple):
+class Field(msgspec.Struct, frozen=True):
     """A key of a mapping."""
 
     alias: str
@@ -125,7 +127,7 @@ class Field(NamedTuple):
         return self.default() if callable(self.default) else self.default
 
 
-class _Default(NamedTuple):
+class _Default(msgspec.Struct, frozen=True):
     alias: str | None = None
     value: Any = FAULT
     make: Callable[[], Any] | None = None
@@ -360,7 +362,7 @@ def _mapping(key: Check, held: Check, value: Any, path: DataPath, mistakes: Mist
         key(name, (*path, name), of_keys): held(part, (*path, name), mistakes)
         for name, part in value.items()
     }
-    mistakes.extend(mistake._replace(at_key=True) for mistake in of_keys)
+    mistakes.extend(msgspec.structs.replace(mistake, at_key=True) for mistake in of_keys)
     return found
 
 

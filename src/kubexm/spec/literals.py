@@ -25,7 +25,7 @@ _FLAG = re.compile(
     re.IGNORECASE,
 )
 _CURL = re.compile(r"(?:.*/)?curl")
-_CURL_USER = re.compile(r"-[A-Za-z]*[uU]|--(?:proxy-)?user")
+_CURL_USER = r"-[A-Za-z]*[uU]|--(?:proxy-)?user"
 """To curl, what follows is `USER:PASSWORD`; to others, as to docker, it may be `UID:GID`."""
 _MYSQL = re.compile(r"(?:.*/)?(?:mysql|mariadb)(?:dump|admin|-dump|-admin)?")
 _SSHPASS = re.compile(r"(?:.*/)?sshpass")
@@ -44,13 +44,12 @@ _REDIS_SETTING = re.compile(
 )
 _SETTINGS = ("content", "text", "line", "stdin")
 """The parameters whose text may be a file of settings."""
-_NO_SECRET = re.compile(
-    r"[$%<{\[|>&*~./].*|\d{1,4}|yes|no|on|off|true|false|none|null|files|compat|sss|required"
-    r"|optional|prompt|ask|.*(?:\$\{|\{\{|://).*",
-    re.IGNORECASE,
+_HARMLESS = (
+    r"(?i)[$%<{\[|>&*~./].*|\d{1,4}|yes|no|on|off|true|false|none|null|files|compat|sss|required"
+    r"|optional|prompt|ask|.*(?:\$\{|\{\{|://).*"
 )
 """Variables, placeholders, paths and words that stand where a secret could."""
-_NO_PASSWORD = re.compile(rf"{_NO_SECRET.pattern}|[0-9.:]+(?:/[a-z]+)?", re.IGNORECASE)
+_HARMLESS_AFTER_P = rf"{_HARMLESS}|[0-9.:]+(?:/[a-z]+)?"
 """The same, and ports as docker is told them: `-p` may be a flag of its own."""
 _BY_COMMAND = "give it by `secretEnv` or `secretStdin`, as `env://NAME` or `file:///PATH`"
 _BY_CURL = "write `--config -` there, and give the line `user = USER:PASSWORD` by `secretStdin`"
@@ -140,7 +139,7 @@ def _after_flags(entries: Sequence[Any], path: DataPath) -> Iterator[Finding]:
     for number, (flag, value) in enumerate(pairwise(entries), 1):
         if not isinstance(flag, str) or not isinstance(value, str) or not _FLAG.fullmatch(flag):
             continue
-        if value and not value.startswith("-") and not _NO_SECRET.fullmatch(value):
+        if value and not value.startswith("-") and not re.fullmatch(_HARMLESS, value):
             yield Finding((*path, number), "a secret written out in an argument", _BY_COMMAND)
 
 
@@ -149,7 +148,7 @@ def _after_curl(entries: Sequence[Any], path: DataPath) -> Iterator[Finding]:
     arguments = list(_arguments_of(_CURL, entries))
     for (_, flag), (number, value) in pairwise(arguments):
         password = value.partition(":")[2]
-        if _CURL_USER.fullmatch(flag) and password and not _NO_SECRET.fullmatch(password):
+        if re.fullmatch(_CURL_USER, flag) and password and not re.fullmatch(_HARMLESS, password):
             yield Finding((*path, number), "a secret written out in an argument", _BY_CURL)
 
 
@@ -158,10 +157,10 @@ def _after_p(entries: Sequence[Any], path: DataPath) -> Iterator[Finding]:
     message = "a secret written out in an argument"
     for program, hint in ((_MYSQL, _BY_MYSQL), (_SSHPASS, _BY_SSHPASS)):
         for number, text in _arguments_of(program, entries):
-            if text.startswith("-p") and text[2:] and not _NO_PASSWORD.fullmatch(text[2:]):
+            if text.startswith("-p") and text[2:] and not re.fullmatch(_HARMLESS_AFTER_P, text[2:]):
                 yield Finding((*path, number), message, hint)
     for (_, flag), (number, value) in pairwise(_arguments_of(_SSHPASS, entries)):
-        if flag == "-p" and value and not _NO_PASSWORD.fullmatch(value):
+        if flag == "-p" and value and not re.fullmatch(_HARMLESS_AFTER_P, value):
             yield Finding((*path, number), message, _BY_SSHPASS)
 
 
@@ -192,7 +191,7 @@ def _settings(text: str, path: DataPath) -> Iterator[Finding]:
     """Lines such as `db_password = hunter2`, or `requirepass hunter2`."""
     named = (found for found in _SETTING.finditer(text) if names_a_secret(found["key"]))
     for found in (*named, *_REDIS_SETTING.finditer(text)):
-        if not _NO_SECRET.fullmatch(found["value"]):
+        if not re.fullmatch(_HARMLESS, found["value"]):
             message = f"a secret written out as `{found['key']}`"
             hint = _BY_TEMPLATE if path[-1] in ("content", "text", "line") else _BY_COMMAND
             yield Finding(path, message, hint, excerpt=found[0].strip())

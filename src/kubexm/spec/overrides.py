@@ -11,7 +11,7 @@ import msgspec
 from kubexm.errors import InvalidInput, InvalidPipeline
 from kubexm.spec import scalars, source
 
-_PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
+_PATH = r"[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*"
 
 
 class Override(msgspec.Struct, frozen=True):
@@ -31,7 +31,7 @@ def parse_overrides(texts: Iterable[str]) -> tuple[Override, ...]:
 
 def _override(text: str) -> Override:
     name, separator, value = text.partition("=")
-    if not separator or not _PATH.fullmatch(name):
+    if not separator or not re.fullmatch(_PATH, name):
         raise InvalidInput(
             f"`--set {text}` sets nothing",
             hint="write `--set NAME=VALUE`, or `--set NAME.PART=VALUE` for a part of a variable",

@@ -45,9 +45,9 @@ class Parameter(msgspec.Struct, frozen=True):
         return shapes.shape(str | None) if self.is_mode else self.shape
 
 
-_WANT = re.compile(r", want (.+)$")
-_NEEDS = re.compile(r"`(\w+)` needs (?:an? )?`([^`]+)`")
-_SUBJECT = re.compile(r"`(\w+)(?:\.([^`]+))?[^`]*` ")
+_WANT = r", want (.+)$"
+_NEEDS = r"`(\w+)` needs (?:an? )?`([^`]+)`"
+_SUBJECT = r"`(\w+)(?:\.([^`]+))?[^`]*` "
 _HARMLESS: tuple[tuple[type[types.Type], Any], ...] = (
     (types.StrType, "/x"),
     (types.VarTupleType, ["x"]),
@@ -215,16 +215,16 @@ def _harmless(kind: types.Type) -> Any:
 
 def _remedy(message: str) -> str:
     """What to do about a message of a class that does not say it by itself."""
-    if wanted := _WANT.search(message):
+    if wanted := re.search(_WANT, message):
         return f"make it {wanted[1]}"
-    if needs := _NEEDS.match(message):
+    if needs := re.match(_NEEDS, message):
         return f"add `{needs[2]}`, or leave `{needs[1]}` out"
     return "change it, or leave it out"
 
 
 def _about(message: str, known: Mapping[str, Parameter]) -> tuple[str, ...]:
     """The parameter, or the part of one, that a message begins with, if it does."""
-    found = _SUBJECT.match(message)
+    found = re.match(_SUBJECT, message)
     if found is None or found[1] not in known:
         return ()
     return (found[1], found[2]) if found[2] else (found[1],)

@@ -21,7 +21,7 @@ Written = Mapping[str, Any]
 Part = Callable[[Any, DataPath], dict[str, Any]]
 Wrong = set[str | int | None]
 
-_REFERENCE = re.compile(r"\$\{[^{}]*\}")
+_REFERENCE = r"\$\{[^{}]*\}"
 _NAME_OF_A_VALUE = "key"
 _STAND_IN = "noop"
 _MOMENTS = ("pre", "post", "onFailure", "always")
@@ -89,7 +89,7 @@ class Leavings:
 
 def _pattern(text: str) -> re.Pattern[str]:
     """What a text with references in it may come to."""
-    return re.compile(".*".join(map(re.escape, _REFERENCE.split(text))), re.DOTALL)
+    return re.compile(".*".join(map(re.escape, re.split(_REFERENCE, text))), re.DOTALL)
 
 
 def _texts(data: Any, path: DataPath) -> Iterator[tuple[str, str]]:

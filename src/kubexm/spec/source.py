@@ -32,7 +32,7 @@ _UNPRINTABLE = "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U0001
 _UNPRINTABLE_ASCII = r"[^\t\n\r\x20-\x7e]"
 """The same for most files; the whole of it takes long to compile."""
 # JSON writes characters beyond the basic plane as two escapes, which YAML does not know.
-_ESCAPE = re.compile(r"\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|\\.", re.IGNORECASE)
+_ESCAPE = r"(?i)\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|\\."
 _HINTS = {
     "mapping values are not allowed": "quote a text that holds a colon and a blank",
     "cannot start any token": "indent with blanks, not tabs; quote a text that starts with @ or `",
@@ -134,7 +134,7 @@ def parse(text: str | bytes, file: str = "<text>", directory: Path | None = None
         raise _refused(file, f"longer than {MAX_BYTES // 2**20} MiB", 1, 1, "split the pipeline")
     decoded = _printable(_decoded(text, file), file)
     if file.endswith(".json"):
-        decoded = _ESCAPE.sub(_one_escape, decoded)
+        decoded = re.sub(_ESCAPE, _one_escape, decoded)
     builder = _Builder(file)
     for event in _events(decoded, file):
         builder.take(event)

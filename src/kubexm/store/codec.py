@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from kubexm.db.envelope import Envelope
 
 encode = msgspec.json.Encoder().encode
-_decoder: msgspec.json.Decoder[AnyRecord] = msgspec.json.Decoder(AnyRecord)
 _lines = msgspec.json.Decoder(tuple[float, str, str, str, str])
 _replace = msgspec.structs.replace
 
@@ -25,12 +24,18 @@ _replace = msgspec.structs.replace
 def decode(run: str, body: bytes) -> AnyRecord:
     """The record in these bytes, secret values still sealed."""
     try:
-        return _decoder.decode(body)
+        return _records().decode(body)
     except msgspec.MsgspecError as error:
         raise StoreUnusable(
             f"a record of task {run} can't be read ({error})",
             hint="use the kubexm that wrote it, or restore the database from a backup",
         ) from error
+
+
+@cache
+def _records() -> msgspec.json.Decoder[AnyRecord]:
+    """Made for the first record that is read: a run that begins only writes."""
+    return msgspec.json.Decoder(AnyRecord)
 
 
 class StoredLine(msgspec.Struct, frozen=True, rename="camel"):
