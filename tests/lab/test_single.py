@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import json
 import os
-from collections.abc import Iterator
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 from tests.lab.test_ssh import connected, on, refused, to, who
 
+from kubexm import logger
 from kubexm.connector.base import Claim, Command, Completed
 from kubexm.connector.source import Source
 from kubexm.connector.ssh import shell
@@ -321,26 +323,37 @@ class TestLock:
         assert list((root / "tmp").glob("kubexm.*")) == []
 
 
+@contextmanager
+def logged() -> Iterator[Callable[[], list[str]]]:
+    """What is logged meanwhile."""
+    written = io.StringIO()
+    logger.configure("json", "warning", stream=written)
+    try:
+        yield lambda: written.getvalue().splitlines()
+    finally:
+        logger.configure("text", "warning")
+
+
 class TestDecision:
     def test_it_is_made_once_and_told_once(self, lab_network: Lab) -> None:
         async def run(host: SshConnector) -> None:
             commands = [Command(("id", "-un"), sudo=n % 2 == 0) for n in range(8)]
             await asyncio.gather(*map(host.exec, commands))
 
-        with structlog.testing.capture_logs() as logs:
+        with logged() as lines:
             on(to(lab_network, "node1", "forced"), run, name="node1")
 
-        (line,) = logs
-        assert (line["log_level"], line["hostname"], line["input"]) == ("warning", "node1", False)
+        (line,) = map(json.loads, lines())
+        assert (line["level"], line["hostname"], line["input"]) == ("warning", "node1", False)
         assert "no shell stays" in line["event"]
 
     def test_trouble_with_sudo_is_none_with_the_shell(self, lab_network: Lab) -> None:
         target = to(lab_network, "node1", "ops", become=Become("sudo", "wrong"))
 
-        with structlog.testing.capture_logs() as logs:
+        with logged() as lines:
             error = refused(target, sudo=True)
 
-        assert (error.message, logs) == ("the password for sudo is wrong", [])
+        assert (error.message, lines()) == ("the password for sudo is wrong", [])
 
     def test_a_shell_that_never_answers_is_done_without(
         self, lab_network: Lab, monkeypatch: pytest.MonkeyPatch
