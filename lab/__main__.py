@@ -56,9 +56,11 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _up(options: argparse.Namespace) -> int:
-    requirements.check(requirements.this_machine())
+    wanted = _wanted(options)
+    new = wanted if sites.find(options.path) is None else ()
+    requirements.check(requirements.this_machine(), len(new))
     begun = time.monotonic()
-    site = building.up(options.path, _wanted(options), lambda line: print(line, flush=True))
+    site = building.up(options.path, wanted, lambda line: print(line, flush=True))
     print(f"the lab is up after {time.monotonic() - begun:.1f} s, in {site.path}")
     return 0
 

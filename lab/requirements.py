@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Iterable
@@ -46,7 +47,12 @@ class Machine:
     mounted: frozenset[str]
     """The kinds of file systems that are mounted somewhere."""
 
+    watchers: int
+    """How many more may watch files at the same time, of what root runs."""
 
+
+WATCHERS = 11
+"""What a host takes of them: its systemd, the journal, dbus and others watch files."""
 KERNEL_FILES = {
     "/proc/self/ns/net": "network namespaces",
     "/proc/self/ns/cgroup": "cgroup namespaces",
@@ -54,8 +60,8 @@ KERNEL_FILES = {
 }
 
 
-def check(machine: Machine) -> None:
-    """`Missing` unless the lab can run on this machine."""
+def check(machine: Machine, hosts: int = 0) -> None:
+    """`Missing` unless a lab of so many hosts can run on this machine."""
     without = [name for name in PACKAGES if name not in machine.programs]
     lacks = [
         *(["root: only root makes namespaces and mounts"] if machine.uid != 0 else []),
@@ -63,9 +69,10 @@ def check(machine: Machine) -> None:
         *(f"the file system `{name}` in the kernel" for name in _filesystems(machine)),
         *(["a mounted `cgroup2`"] if "cgroup2" not in machine.mounted else []),
         *(f"{what} (`{path}`)" for path, what in KERNEL_FILES.items() if path not in machine.files),
+        *_watchers(machine, hosts),
     ]
     if lacks:
-        raise Missing(lacks, list(_hints(machine, without)))
+        raise Missing(lacks, [*_hints(machine, without), *_more_watchers(machine, hosts)])
 
 
 def this_machine() -> Machine:
@@ -77,7 +84,34 @@ def this_machine() -> Machine:
         filesystems=frozenset(Path("/proc/filesystems").read_text().split()),
         files=frozenset(path for path in KERNEL_FILES if Path(path).exists()),
         mounted=frozenset(line.split()[2] for line in mounts),
+        watchers=int(_MOST_WATCHERS.read_text()) - _watching(),
     )
+
+
+_MOST_WATCHERS = Path("/proc/sys/fs/inotify/max_user_instances")
+
+
+def _watching() -> int:
+    """How many watch files now; those that end meanwhile don't count."""
+    found = 0
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        with contextlib.suppress(OSError):
+            found += link.readlink().name == "anon_inode:inotify"
+    return found
+
+
+def _watchers(machine: Machine, hosts: int) -> Iterable[str]:
+    needed = hosts * WATCHERS
+    if machine.watchers < needed:
+        yield (
+            f"watchers of files: {hosts} hosts take {needed} instances of inotify,"
+            f" {max(0, machine.watchers)} are free"
+        )
+
+
+def _more_watchers(machine: Machine, hosts: int) -> Iterable[str]:
+    if machine.watchers < hosts * WATCHERS:
+        yield "take another lab down, or `sysctl fs.inotify.max_user_instances=1024`"
 
 
 def _filesystems(machine: Machine) -> Iterable[str]:

@@ -20,6 +20,7 @@ GOOD = Machine(
     filesystems=frozenset({"overlay", "ext4", "cgroup2"}),
     files=frozenset(requirements.KERNEL_FILES),
     mounted=frozenset({"cgroup2"}),
+    watchers=128,
 )
 HYBRID = """\
 31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw
@@ -56,7 +57,7 @@ def test_a_machine_that_has_everything_is_taken() -> None:
 
 def test_all_that_is_missing_is_told_at_once_with_what_to_do() -> None:
     programs = GOOD.programs - {"ip", "debootstrap"}
-    bare = Machine(1000, programs, frozenset(), GOOD.files, frozenset())
+    bare = Machine(1000, programs, frozenset(), GOOD.files, frozenset(), 0)
 
     with pytest.raises(Missing) as caught:
         requirements.check(bare)
@@ -67,6 +68,17 @@ def test_all_that_is_missing_is_told_at_once_with_what_to_do() -> None:
     assert "the file system `overlay`" in text
     assert "a mounted `cgroup2`" in text
     assert "apt-get install debootstrap iproute2" in text
+
+
+def test_more_hosts_than_may_watch_files_are_refused() -> None:
+    requirements.check(GOOD, 11)
+
+    with pytest.raises(Missing) as caught:
+        requirements.check(GOOD, 12)
+
+    text = str(caught.value)
+    assert "12 hosts take 132 instances of inotify, 128 are free" in text
+    assert "sysctl fs.inotify.max_user_instances=1024" in text
 
 
 def test_the_command_says_what_is_missing_and_ends_with_2(tmp_path: Path) -> None:

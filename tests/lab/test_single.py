@@ -20,6 +20,7 @@ from kubexm.connector.source import Source
 from kubexm.connector.ssh import shell
 from kubexm.connector.ssh.become import Become
 from kubexm.connector.ssh.connector import SshConnector
+from kubexm.connector.ssh.transfer import SMALL
 from kubexm.errors import ConnectionLost, KubexmError, Refused, TimedOut
 from lab.testing import Lab
 
@@ -189,7 +190,7 @@ class TestFiles:
 
     def test_are_uploaded(self, lab_network: Lab, tmp_path: Path, user: str) -> None:
         source, path = tmp_path / "source", f"/var/tmp/single-{user}"
-        source.write_bytes(os.urandom(500_000))
+        source.write_bytes(os.urandom(SMALL + 1))
 
         async def run(host: SshConnector) -> tuple[bool, bool]:
             with closing(Source(source)) as file:

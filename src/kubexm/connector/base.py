@@ -217,8 +217,8 @@ class Connector(Protocol):
     ) -> bool:
         """Write a file atomically that may be large; False if it was there already.
 
-        What has arrived is gone on with after a loss. Of a file that was there already, nothing
-        is changed, its mode and owner neither.
+        A small one may be sent all the same. What has arrived is gone on with after a loss. Of a
+        file that was there already, nothing is changed, its mode and owner neither.
         """
 
     async def download(
