@@ -37,15 +37,20 @@ class Dispatcher:
         unit.wanted = WITHOUT_POOLS
         push(self._ready, unit)
 
-    def pump(self) -> None:
-        """Start all that can start."""
+    def pump(self) -> bool:
+        """Start what can start; True if there may be more, and others may have come before it.
+
+        A unit that turned out to have nothing to do lets those behind it in, which may have the
+        longer way before them.
+        """
         ready = self._ready
         while True:
             if self._freed:
                 self._call_freed()
             if not ready:
-                return
-            self._consider(pop(ready))
+                return False
+            if not self._consider(pop(ready)):
+                return True
 
     def _call_freed(self) -> None:
         """One more candidate from every resource that has room again."""
@@ -56,17 +61,21 @@ class Dispatcher:
             else:
                 push(self._ready, unit)
 
-    def _consider(self, unit: Unit) -> None:
-        if unit.state != READY or (unit.wake is None and not self._admit(unit)):
-            return
+    def _consider(self, unit: Unit) -> bool:
+        """Start a unit if it can start; False if it was dealt with otherwise."""
+        if unit.state != READY:
+            return True
+        if unit.wake is None and not self._admit(unit):
+            return False
         if not self._limits.try_take(unit, unit.wanted):
-            return
+            return True
         unit.state = ACTIVE
         self.busy += 1
         if unit.wake is None:
             self._launch(unit)
         elif not unit.wake.done():
             unit.wake.set_result(None)
+        return True
 
     def give_back(self, unit: Unit) -> None:
         """The unit waits or is done: others may have its slots."""
@@ -91,7 +100,8 @@ class Dispatcher:
         unit.wanted = wanted
         unit.state = READY
         push(self._ready, unit)
-        self.pump()
+        while self.pump():
+            pass
         try:
             await unit.wake
         finally:

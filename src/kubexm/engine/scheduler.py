@@ -197,8 +197,7 @@ class Scheduler:
             self._commits.call_due()
             while arrived:
                 self._arrive(arrived.popleft())
-            self._dispatcher.pump()
-            if not arrived:
+            if not self._dispatcher.pump() and not arrived:
                 return
 
     def _check_idle(self) -> None:
