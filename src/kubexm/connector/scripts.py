@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
+# For files that come into being beside their place, under `set -e`. begin TARGET MODE OWNER GROUP:
+# only we may read what is written from now on, unless it gets the usual mode anyway. place PART
+# TARGET MODE OWNER GROUP: the part becomes the target; what is empty is left as it was there.
+_PLACE = """
+begin() {
+  umask 077
+  plain=
+  if [ -z "$2$3$4" ] && [ ! -e "$1" ]; then umask 022; plain=1; fi
+}
+place() {
+  if [ -f "$2" ] && [ ! -L "$2" ]; then
+    chown --reference="$2" -- "$1"
+    chmod --reference="$2" -- "$1"
+  elif [ -z "$3" ] && [ -z "$plain" ]; then
+    chmod 0644 -- "$1"
+  fi
+  [ -z "$4" ] || chown -- "$4" "$1"
+  [ -z "$5" ] || chgrp -- "$5" "$1"
+  [ -z "$3" ] || chmod -- "$3" "$1"
+  sync -- "$1"
+  mv -fT -- "$1" "$2"
+}
+"""
 # Data on standard input becomes the file $1; empty $2, $3, $4 leave mode, owner, group alone.
-WRITE = """
+WRITE = (
+    _PLACE
+    + """
 set -e
 path=${1%"${1##*[!/]}"}
 tmp=${path%/*}/.${path##*/}.kubexm
 if [ -e "$tmp" ] || [ -L "$tmp" ]; then rm -f -- "$tmp"; fi
 trap 'rm -f -- "$tmp"' EXIT
-umask 077
-plain=
-if [ -z "$2$3$4" ] && [ ! -e "$1" ]; then umask 022; plain=1; fi
+begin "$1" "$2" "$3" "$4"
 set -C
 cat >"$tmp"
 set +C
-if [ -f "$1" ] && [ ! -L "$1" ]; then
-  chown --reference="$1" -- "$tmp"
-  chmod --reference="$1" -- "$tmp"
-elif [ -z "$plain" ] && [ -z "$2" ]; then
-  chmod 0644 -- "$tmp"
-fi
-[ -z "$3" ] || chown -- "$3" "$tmp"
-[ -z "$4" ] || chgrp -- "$4" "$tmp"
-[ -z "$2" ] || chmod -- "$2" "$tmp"
-sync -- "$tmp"
-mv -fT -- "$tmp" "$1"
+place "$tmp" "$1" "$2" "$3" "$4"
 trap - EXIT
 """
+)
 
 # Prints the sha256 of standard input, of which $1 bytes are expected. OpenSSL uses what the
 # processor has for it and is several times as fast as sha256sum, but takes longer to start.
@@ -60,37 +74,28 @@ DIFFERS = 65
 # lies in $2 until it is whole. Empty $5, $6, $7 leave mode, owner, group alone.
 TAKE = (
     _SUM
+    + _PLACE
     + f"""
 set -e
-umask 077
-plain=
 if [ "$8" = 0 ]; then
   if [ -e "$2" ] || [ -L "$2" ]; then rm -f -- "$2"; fi
-  if [ -z "$5$6$7" ] && [ ! -e "$1" ]; then umask 022; plain=1; fi
+  begin "$1" "$5" "$6" "$7"
   (set -C && : >"$2")
   found=$(tee -a -- "$2" | sum "$3")
 else
   if [ -L "$2" ] || [ ! -O "$2" ]; then echo "'$2' is not ours any more" >&2; exit 1; fi
+  plain=
   found=$({{ cat -- "$2"; tee -a -- "$2"; }} | sum "$3")
 fi
+# The digest is of what came; that all of it lies there, and nothing else, its size says.
 size=$(stat -c %s -- "$2")
-if [ "$size" -lt "$3" ]; then echo "$size bytes of $3 have arrived" >&2; exit 1; fi
+if [ "$size" != "$3" ]; then echo "$size bytes of $3 have arrived" >&2; exit 1; fi
 if [ "${{found%% *}}" != "$4" ]; then
   rm -f -- "$2"
   echo "${{found%% *}}"
   exit {DIFFERS}
 fi
-if [ -f "$1" ] && [ ! -L "$1" ]; then
-  chown --reference="$1" -- "$2"
-  chmod --reference="$1" -- "$2"
-elif [ -z "$5" ] && [ -z "$plain" ]; then
-  chmod 0644 -- "$2"
-fi
-[ -z "$6" ] || chown -- "$6" "$2"
-[ -z "$7" ] || chgrp -- "$7" "$2"
-[ -z "$5" ] || chmod -- "$5" "$2"
-sync -- "$2"
-mv -fT -- "$2" "$1"
+place "$2" "$1" "$5" "$6" "$7"
 """
 )
 # Of the file $1 mode and size, its sha256, and the sha256 of its first $2 bytes, each on a line.
