@@ -384,14 +384,19 @@ def test_a_run_that_fails_brings_all_files_back(control: Control, tmp_path: Path
     assert not (tmp_path / "back").exists()
 
 
+def sending(control: Control, place: Path) -> tuple[Path, Path]:
+    """Let the control machine have much to send; where that goes, and where it lies meanwhile."""
+    (place / "image").write_bytes(os.urandom(MIB) * 300)
+    (place / "site").mkdir()
+    control.write(PIPELINE, hosts="node1")
+    there = control.lab.root("node1") / "srv/files"
+    return there, there / ".image.kubexm-part"
+
+
 def test_a_run_that_was_killed_amid_an_upload_is_resumed_from_there(
     control: Control, tmp_path: Path
 ) -> None:
-    (tmp_path / "image").write_bytes(os.urandom(MIB) * 300)
-    (tmp_path / "site").mkdir()
-    control.write(PIPELINE, hosts="node1")
-    there = control.lab.root("node1") / "srv/files"
-    part = there / ".image.kubexm-part"
+    there, part = sending(control, tmp_path)
 
     with control.running() as process:
         until(lambda: part.exists() and part.stat().st_size > 30 * MIB)
@@ -411,11 +416,7 @@ def test_a_run_that_was_killed_amid_an_upload_is_resumed_from_there(
 def test_a_run_that_loses_its_connection_amid_an_upload_goes_on(
     control: Control, tmp_path: Path
 ) -> None:
-    (tmp_path / "image").write_bytes(os.urandom(MIB) * 300)
-    (tmp_path / "site").mkdir()
-    control.write(PIPELINE, hosts="node1")
-    there = control.lab.root("node1") / "srv/files"
-    part = there / ".image.kubexm-part"
+    there, part = sending(control, tmp_path)
 
     with control.running() as process:
         until(lambda: part.exists() and part.stat().st_size > 30 * MIB)
@@ -432,11 +433,7 @@ def test_a_run_that_loses_its_connection_amid_an_upload_goes_on(
 def test_a_source_that_was_changed_before_a_resume_is_told(
     control: Control, tmp_path: Path
 ) -> None:
-    (tmp_path / "image").write_bytes(os.urandom(MIB) * 300)
-    (tmp_path / "site").mkdir()
-    control.write(PIPELINE, hosts="node1")
-    there = control.lab.root("node1") / "srv/files"
-    part = there / ".image.kubexm-part"
+    there, part = sending(control, tmp_path)
     with control.running() as process:
         until(lambda: part.exists() and part.stat().st_size > 30 * MIB)
         os.kill(process.pid, signal.SIGKILL)

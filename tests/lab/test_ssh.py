@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kubexm.connector.base import Claim, Command
+from kubexm.connector.base import BOOT, Claim, Command, Completed
 from kubexm.connector.source import PIECE, Source
 from kubexm.connector.ssh.become import Become
 from kubexm.connector.ssh.connector import SshConnector
@@ -429,6 +429,16 @@ class TestFiles:
             return caught.value.message
 
         assert "No space left on device" in on(to(lab_network, "node1"), run)
+
+
+def test_the_boot_of_a_host_is_known_without_a_process(lab_network: Lab) -> None:
+    async def run(host: SshConnector) -> tuple[Completed, Completed]:
+        return await host.exec(Command(BOOT)), await host.exec(Command(("env", *BOOT)))
+
+    known, asked = on(to(lab_network, "node1", "admin"), run)
+
+    assert known == asked
+    assert known.text
 
 
 class TestUploads:
