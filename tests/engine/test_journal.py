@@ -8,6 +8,7 @@ from tests import virtual
 from tests.engine.stage import Actor, Stage, fails, graph_of, of, play, statuses, unreachable
 
 from kubexm.engine import Control
+from kubexm.engine.commits import CROWD
 from kubexm.engine.journal import Broken, Durable
 from kubexm.errors import StoreUnusable
 from kubexm.plan import ExecutionFragment, Key, chain, parallel, per_host
@@ -34,6 +35,7 @@ class SlowJournal:
     def __init__(self, lag: float, *, breaks_at: int | None = None, settles: bool = False) -> None:
         self.records: list[AnyRecord] = []
         self.urgent: list[bool] = []
+        self.within: list[float] = []
         self.lines: list[str] = []
         self.commits = 0
         self.closed = False
@@ -45,9 +47,10 @@ class SlowJournal:
     def start(self, durable: Durable, broken: Broken) -> None:
         self._durable, self._broken = durable, broken
 
-    def append(self, record: AnyRecord, *, urgent: bool) -> int:
+    def append(self, record: AnyRecord, *, urgent: bool, within: float = 0.0) -> int:
         self.records.append(record)
         self.urgent.append(urgent)
+        self.within.append(within)
         if urgent and not self._due:
             self._due = True
             asyncio.get_running_loop().call_later(self._lag, self._commit)
@@ -469,7 +472,7 @@ def test_a_journal_that_is_broken_from_the_start_lets_nothing_start() -> None:
 @pytest.mark.parametrize("actor", [Actor(), fails()])
 def test_a_journal_that_raises_instead_of_calling_back_ends_the_run(actor: Actor) -> None:
     class Raising(SlowJournal):
-        def append(self, record: AnyRecord, *, urgent: bool) -> int:
+        def append(self, record: AnyRecord, *, urgent: bool, within: float = 0.0) -> int:
             if len(self.records) == 1:
                 raise FULL
             return super().append(record, urgent=urgent)
@@ -516,3 +519,23 @@ def test_a_chain_waits_once_per_unit_for_the_journal() -> None:
     stage.run(long_chain(10), journal=SlowJournal(1.0))
 
     assert stage.end == 10.0
+
+
+@pytest.mark.parametrize(("hosts", "waits"), [(CROWD - 1, False), (CROWD, True), (500, True)])
+def test_records_wait_for_each_other_where_many_units_are_under_way(
+    hosts: int, waits: bool
+) -> None:
+    journal = SlowJournal(0.01)
+
+    Stage(a=Actor(declares_intent=True)).run(
+        play("a", on=tuple(f"h{number}" for number in range(hosts))), journal=journal
+    )
+
+    intended = [
+        within
+        for record, within in zip(journal.records, journal.within, strict=True)
+        if isinstance(record, UnitIntended)
+    ]
+    assert len(intended) == hosts
+    assert max(intended) <= 0.008
+    assert (max(intended) > 0.0) is waits

@@ -326,7 +326,7 @@ class Diary:
     ) -> None:
         self._durable = durable
 
-    def append(self, record: AnyRecord, *, urgent: bool) -> int:
+    def append(self, record: AnyRecord, *, urgent: bool, within: float = 0.0) -> int:
         self.records.append(record)
         self._world.tell("recorded", more=record)
         number = len(self.records)

@@ -134,6 +134,39 @@ def test_record_nothing_waits_for_is_committed_after_a_quarter_of_a_second(store
     assert virtual.run(scenario(), threads=True) == [0.25, 0.5]
 
 
+def test_an_urgent_record_may_wait_for_others_soon_after_a_commit(store: Store) -> None:
+    async def scenario() -> tuple[list[int], float]:
+        _run, lease = begun(store)
+        kept = store.journal(lease)
+        listener = started(kept)
+        kept.append(done("h1"), urgent=True, within=0.008)
+        await listener.until_durable(1)
+        began = asyncio.get_running_loop().time()
+        kept.append(done("h2"), urgent=True, within=began + 1.0)
+        kept.append(done("h3"), urgent=True, within=began + 2.0)
+        await listener.until_durable(3)
+        await kept.close()
+        return listener.durable, asyncio.get_running_loop().time()
+
+    assert virtual.run(scenario(), threads=True) == ([1, 3], 1.0)
+
+
+def test_a_record_that_may_not_wait_takes_the_waiting_ones_along(store: Store) -> None:
+    async def scenario() -> list[int]:
+        _run, lease = begun(store)
+        kept = store.journal(lease)
+        listener = started(kept)
+        kept.append(done("h1"), urgent=True)
+        await listener.until_durable(1)
+        kept.append(done("h2"), urgent=True, within=3600)
+        kept.append(done("h3"), urgent=True)
+        await listener.until_durable(3)
+        await kept.close()
+        return listener.durable
+
+    assert asyncio.run(scenario()) == [1, 3]
+
+
 def test_close_makes_the_rest_durable(store: Store, path: Path) -> None:
     async def scenario() -> list[int]:
         _run, lease = begun(store)

@@ -8,6 +8,11 @@ from collections.abc import Callable
 from kubexm.engine.journal import Journal
 from kubexm.plan.records import AnyRecord
 
+CROWD = 16
+"""Where fewer units are under way, each goes on at once."""
+_SHARE = 160e-6
+_LONGEST = 8e-3
+
 
 class Commits:
     """Records on their way to the disk, and what is to be done once they are there."""
@@ -21,9 +26,14 @@ class Commits:
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    def append(self, record: AnyRecord, *, urgent: bool = False) -> int:
-        """Add a record; the number to wait for if something builds on it."""
-        return self._journal.append(record, urgent=urgent)
+    def append(self, record: AnyRecord, *, urgent: bool = False, under_way: int = 0) -> int:
+        """Add a record; the number to wait for if something builds on it.
+
+        The more units are under way, the less one of them loses by waiting a moment for others,
+        and the more is won by one commit for all.
+        """
+        within = 0.0 if under_way < CROWD else min(under_way * _SHARE, _LONGEST)
+        return self._journal.append(record, urgent=urgent, within=within)
 
     def when(self, number: int, then: Callable[[], None]) -> None:
         """Go on when the record of this number can't be lost any more, at once if so already."""

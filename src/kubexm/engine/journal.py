@@ -23,8 +23,11 @@ class Journal(Protocol):
     def start(self, durable: Durable, broken: Broken) -> None:
         """Begin; both callbacks come in the loop's thread."""
 
-    def append(self, record: AnyRecord, *, urgent: bool) -> int:
-        """Add a record; an urgent one starts a commit, another rides along within 250 ms."""
+    def append(self, record: AnyRecord, *, urgent: bool, within: float = 0.0) -> int:
+        """Add a record; an urgent one starts a commit, another rides along within 250 ms.
+
+        `within`: an urgent one need not be committed earlier than so many seconds after the last.
+        """
 
     def settle(self) -> bool:
         """Commit here and now if that is quick: the caller has nothing else to do."""
@@ -46,7 +49,7 @@ class MemoryJournal:
     def start(self, durable: Durable, broken: Broken) -> None:
         self._durable = durable
 
-    def append(self, record: AnyRecord, *, urgent: bool) -> int:
+    def append(self, record: AnyRecord, *, urgent: bool, within: float = 0.0) -> int:
         self.records.append(record)
         number = len(self.records)
         self._durable(number)

@@ -472,7 +472,8 @@ class Scheduler:
         urgent = bool(
             result.changed or result.status == "Failed" or finished.values or fragment is not None
         )
-        number = self._commits.append(record, urgent=urgent)
+        under_way = len(self._lives.units)
+        number = self._commits.append(record, urgent=urgent, under_way=under_way)
         if toll is not None:
             self.losses.suffer(toll)
         conclude = partial(self._conclude, unit, fragment, first)
@@ -480,7 +481,9 @@ class Scheduler:
 
     def when_durable(self, record: AnyRecord, then: Callable[[], None]) -> None:
         """Append a record and go on when it can't be lost any more."""
-        self._commits.when(self._commits.append(record, urgent=True), then)
+        under_way = len(self._lives.units)
+        number = self._commits.append(record, urgent=True, under_way=under_way)
+        self._commits.when(number, then)
 
     def _keep_values(self, values: Iterable[ProducedValue]) -> None:
         for value in values:

@@ -8,6 +8,7 @@ in the loop's thread instead: the way to another thread and back takes half as l
 from __future__ import annotations
 
 import asyncio
+import math
 import sqlite3
 import threading
 import time
@@ -73,6 +74,7 @@ class SqlJournal:
         # writer what it is done with; while both are equal the writer touches nothing.
         self._queue: SimpleQueue[Batch | None] = SimpleQueue()
         self._handed = 0
+        self._handed_at = -math.inf
         self._done = 0
         self._failure: BaseException | None = None
         self._pace = 0.0
@@ -94,8 +96,10 @@ class SqlJournal:
         self._thread = threading.Thread(target=self._write, name="journal", daemon=True)
         self._thread.start()
 
-    def append(self, record: AnyRecord, *, urgent: bool) -> int:
+    def append(self, record: AnyRecord, *, urgent: bool, within: float = 0.0) -> int:
         """Add a record; an urgent one starts a commit, another rides along within 250 ms.
+
+        `within`: an urgent one need not be committed earlier than so many seconds after the last.
 
         Once the journal is broken, records are dropped and their numbers never reported.
         """
@@ -110,10 +114,11 @@ class SqlJournal:
             batch.asides.append(self._aside(record))
         batch.records.append(encode(record))
         batch.last = number = batch.last + 1
-        if urgent:
+        wait = self._handed_at + within - self._loop.time() if urgent and within else 0.0
+        if urgent and wait <= 0.0:
             self._hand_over_soon()
-        elif self._timer is None:
-            self._timer = self._loop.call_later(self._ride, self._hand_over_after_ride)
+        else:
+            self._hand_over_within(wait if urgent else self._ride)
         return number
 
     def log(self, line: LogLine) -> None:
@@ -130,8 +135,8 @@ class SqlJournal:
         self._add_line(line)
         if len(self._batch.lines) >= LINES:
             self._hand_over_soon()
-        elif self._timer is None:
-            self._timer = self._loop.call_later(self._ride, self._hand_over_after_ride)
+        else:
+            self._hand_over_within(self._ride)
 
     def settle(self) -> bool:
         """Commit here and now if that is quick; whether all that was appended is durable."""
@@ -189,6 +194,14 @@ class SqlJournal:
             self._called = True
             self._loop.call_soon(self._hand_over_in_turn)
 
+    def _hand_over_within(self, seconds: float) -> None:
+        due = self._loop.time() + seconds
+        if self._timer is not None:
+            if self._timer.when() <= due:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_at(due, self._hand_over_after_ride)
+
     def _hand_over_in_turn(self) -> None:
         self._called = False
         self._hand_over()
@@ -199,6 +212,7 @@ class SqlJournal:
 
     def _hand_over(self) -> None:
         if self._batch:
+            self._handed_at = self._loop.time()
             batch = self._batch
             self._batch = Batch(batch.last, batch.last_line)
             self._give(batch)
