@@ -110,6 +110,61 @@ def listing(root: str) -> Command:
     return Command(("ls", "-A", root), changes=False)
 
 
+def read_while(source: Source, happens: Callable[[], object]) -> bytes:
+    """All of a file, to which something happens after its first piece."""
+
+    async def read() -> bytes:
+        found = b""
+        async for piece in source.pieces():
+            if not found:
+                happens()
+            found += piece
+        return found
+
+    return asyncio.run(read())
+
+
+def test_a_source_that_is_changed_while_it_is_sent_is_told(source: Source) -> None:
+    def happens() -> None:
+        with source.path.open("r+b") as file:
+            file.write(b"other")
+
+    asyncio.run(source.digest())
+    with pytest.raises(StepFailed, match="was changed while it was sent") as caught:
+        read_while(source, happens)
+    assert caught.value.hint
+
+
+def test_a_source_that_is_only_touched_is_sent(source: Source) -> None:
+    assert read_while(source, lambda: source.path.chmod(0o600)) == DATA
+
+
+def test_a_small_source_is_read_once_for_all_who_send_it_at_the_same_time(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[int] = []
+    pread = os.pread
+
+    def noted(descriptor: int, size: int, place: int) -> bytes:
+        reads.append(place)
+        return pread(descriptor, size, place)
+
+    monkeypatch.setattr(os, "pread", noted)
+
+    async def read() -> bytes:
+        async with source.content() as data:
+            await asyncio.sleep(0)
+            return data
+
+    async def work() -> tuple[tuple[bytes, bytes], bytes]:
+        return await asyncio.gather(read(), read()), await read()
+
+    together, again = asyncio.run(work())
+
+    assert [*together, again] == [DATA] * 3
+    assert reads.count(0) == 2
+
+
 def test_a_source_that_becomes_shorter_is_told_and_does_not_end_the_process(
     tmp_path: Path, source: Source
 ) -> None:

@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 from tests.spec.texts import HOSTS, with_steps
 
+from kubexm.common import digests
+from kubexm.common.digests import Digests
 from kubexm.errors import InvalidPipeline
 from kubexm.runtime.contexts import UnitView
 from kubexm.spec import local as files
+from kubexm.spec.files import begin_reading
 from kubexm.spec.loader import Loader
 from kubexm.spec.overrides import parse_overrides
 from kubexm.spec.pipeline import parse_pipeline, read_pipeline
@@ -201,6 +204,27 @@ def test_a_large_file_stays_where_it_is_and_the_graph_has_its_digest(tmp_path: P
     step = Loader()(graph.nodes["p/m/t/s"]).static
     assert step == FilePresent("/srv/image", source=source, sha256=digest)
     assert graph.digests["file:${image}"] == digest
+
+
+def test_large_files_are_read_beside_planning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[Path] = []
+    known = Digests()
+    monkeypatch.setattr(known, "begin", begun.append)
+    (tmp_path / "small").write_bytes(LARGE)
+    with (tmp_path / "image").open("wb") as image:
+        image.truncate(digests.LARGE)
+    path = tmp_path / "p.yaml"
+
+    found = {}
+    for name in ("small", "image", "none", "${vars.image}", "."):
+        steps = f"- {{name: s, file: {{path: /srv/image, source: '{name}'}}}}"
+        path.write_text(with_steps(steps, HOSTS))
+        found[name] = begin_reading(read_pipeline(path).document, known)
+
+    assert begun == [tmp_path / "image"]
+    assert [name for name, is_large in found.items() if is_large] == ["image"]
 
 
 def test_a_large_file_that_cant_be_read_is_refused(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from kubexm.app import visits
 from kubexm.app.reaching import Reach
 from kubexm.app.readiness import Readiness, Scopes
 from kubexm.common.counting import counted
+from kubexm.common.digests import Digests
 from kubexm.common.paths import Home
 from kubexm.connector.base import Claim
 from kubexm.engine import Bus, Control, Journal, Options
@@ -202,6 +203,7 @@ async def _runtime(job: Job, front: Front, home: Home) -> AsyncIterator[Runtime]
             books={host.name: _book(host.name, job) for host in needed},
             confirm=front.confirm,
             secrets=front.vault,
+            digests=Digests(home.digests),
         )
         async with Runtime.build(config) as runtime:
             yield runtime

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
 from typing import Any
 
 import msgspec
 
 from kubexm.app.params import PipelineParams, PlanParams
+from kubexm.common.digests import Digests
 from kubexm.errors import InvalidInput, Problem
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.select import Selection, in_vain, select, uncompensated, unguarded
 from kubexm.sim.settings import WorldSettings
 from kubexm.spec import literals, planner
+from kubexm.spec.files import begin_reading
 from kubexm.spec.inventory import InventoryHost
 from kubexm.spec.overrides import Override, parse_overrides
 from kubexm.spec.pipeline import read_pipeline
@@ -34,9 +37,9 @@ class Planned(msgspec.Struct, frozen=True):
     """Where the nodes and connections that ask for something beside the file are written."""
 
 
-def plan(params: PlanParams) -> Planned:
+def plan(params: PlanParams, digests: Digests | None = None) -> Planned:
     """The graph of a pipeline, or of the selected part of it."""
-    whole = _whole(params.pipeline)
+    whole = _whole(params.pipeline, digests or Digests())
     graph = select(whole.graph, params.selection)
     selected = params.selection != Selection()
     return Planned(
@@ -59,7 +62,7 @@ def _of_selection(
         yield from uncompensated(whole, graph)
 
 
-def _whole(params: PipelineParams) -> planner.PlannedPipeline:
+def _whole(params: PipelineParams, digests: Digests) -> planner.PlannedPipeline:
     if not params.allow_literal_secrets and (found := literal_secrets(params.overrides)):
         raise InvalidInput(
             "a secret must not be written out on the command line",
@@ -67,7 +70,10 @@ def _whole(params: PipelineParams) -> planner.PlannedPipeline:
             hint="or accept it with `--allow-literal-secrets`",
         )
     pipeline = read_pipeline(params.file, allow_literal_secrets=params.allow_literal_secrets)
-    return planner.plan(pipeline, parse_overrides(params.overrides))
+    if begin_reading(pipeline.document, digests) and pipeline.spec.spec.hosts:
+        # Meanwhile: it takes long to load, and will be needed.
+        import_module("kubexm.app.dialing")
+    return planner.plan(pipeline, parse_overrides(params.overrides), digests)
 
 
 def literal_secrets(overrides: Iterable[str]) -> list[Problem]:

@@ -24,6 +24,7 @@ from kubexm.app.params import ResumeParams, RetryParams, RunParams
 from kubexm.app.planning import Planned
 from kubexm.app.readiness import Readiness, early
 from kubexm.app.reopening import reopening
+from kubexm.common.digests import Digests
 from kubexm.common.paths import Home
 from kubexm.engine import MemoryJournal, Options
 from kubexm.errors import InvalidGraph, InvalidInput, Problem, Refused
@@ -58,7 +59,7 @@ class RunOutcome(msgspec.Struct, frozen=True):
 async def run(params: RunParams, front: Front, home: Home) -> RunOutcome:
     """Plan a pipeline and carry it out."""
     _refuse_what_has_no_effect(params)
-    planned = planning.plan(params.plan)
+    planned = planning.plan(params.plan, Digests(home.digests))
     params = replace(params, breakpoints=named(planned.graph, params.breakpoints, "--break"))
     with worlds.world_of(params, planned, home) as world:
         return await _carried_out(params, planned, world, front, home)

@@ -35,6 +35,11 @@ class Home(msgspec.Struct, frozen=True):
         return self.state / "kubexm.db"
 
     @property
+    def digests(self) -> Path:
+        """What is known of large files."""
+        return self.cache / "digests"
+
+    @property
     def worlds(self) -> Path:
         """Where simulated worlds lie unless the user says otherwise."""
         return self.data / "worlds"

@@ -6,16 +6,19 @@ import asyncio
 import hashlib
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from stat import S_ISREG
 from typing import IO
 
+from kubexm.common.digests import Digests, signature
 from kubexm.errors import KubexmError, StepFailed
 
 PIECE = 256 << 10
 """Bytes that are written at once: larger ones keep the loop from serving others."""
 AT_ONCE = 4
 """Pieces that are read at once, off the loop."""
+_LEAVE = "leave it alone until the run is over"
 
 
 class Source:
@@ -24,13 +27,19 @@ class Source:
     It is read, not mapped: a mapped file that somebody cuts off ends the whole process.
     """
 
-    def __init__(self, path: Path, digest: str | None = None) -> None:
-        """`digest`: the sha256 that it has to have."""
+    def __init__(
+        self, path: Path, digest: str | None = None, digests: Digests | None = None
+    ) -> None:
+        """`digest`: the sha256 that it has to have; `digests`: those that are known already."""
         self.descriptor = _opened(path)
+        self._signature = signature(self.descriptor)
         self.size = os.fstat(self.descriptor).st_size
         self.path = path
         self._wanted = digest
+        self._known = digests or Digests()
         self._digests: dict[int, asyncio.Task[str]] = {}
+        self._content: asyncio.Task[bytes] | None = None
+        self._readers = 0
 
     def close(self) -> None:
         """Let go of the file."""
@@ -42,11 +51,34 @@ class Source:
             return self._wanted
         return await self._hashed(self.size if size is None else size)
 
+    @asynccontextmanager
+    async def content(self) -> AsyncIterator[bytes]:
+        """All of a file that is not large, read once for all who use it at the same time."""
+        self._readers += 1
+        if self._content is None:
+            self._content = asyncio.ensure_future(asyncio.to_thread(self._all))
+        try:
+            yield await asyncio.shield(self._content)
+        finally:
+            self._readers -= 1
+            if not self._readers:
+                self._content = None
+
     async def pieces(self, start: int = 0) -> AsyncIterator[bytes]:
-        """The content from an offset on."""
-        for place in range(start, self.size, AT_ONCE * PIECE):
-            for piece in await asyncio.to_thread(self._several, place):
-                yield piece
+        """The content from an offset on; raises at its end if the file is not as wanted."""
+        whole = asyncio.ensure_future(self._hashed(self.size))
+        try:
+            for place in range(start, self.size, AT_ONCE * PIECE):
+                if whole.done():
+                    self._require_wanted(whole.result())
+                for piece in await asyncio.to_thread(self._several, place):
+                    yield piece
+            found = await whole
+            self._require_wanted(found)
+        finally:
+            whole.cancel()
+        if signature(self.descriptor) != self._signature:
+            await self._require_same(found)
 
     def all_pieces(self) -> Iterator[bytes]:
         """The content for whoever is off the loop; raises at its end if it is not as wanted."""
@@ -55,8 +87,7 @@ class Source:
             piece = self._read(place)
             digest.update(piece)
             yield piece
-        if self._wanted not in (None, found := digest.hexdigest()):
-            raise self._changed(found)
+        self._require_wanted(digest.hexdigest())
 
     async def refusal(self, path: str, arrived: str) -> KubexmError:
         """Why the file has another digest at a path of a host than it has to have."""
@@ -74,11 +105,25 @@ class Source:
             self._digests[size] = task
         return await asyncio.shield(task)
 
+    async def _require_same(self, before: str) -> None:
+        """It was touched; what is in it may be the same as before."""
+        if await asyncio.to_thread(self._known.of, self.descriptor) != before:
+            raise StepFailed(f"`{self.path}` was changed while it was sent", hint=_LEAVE)
+
+    def _require_wanted(self, found: str) -> None:
+        if self._wanted not in (None, found):
+            raise self._changed(found)
+
     def _hash(self, size: int) -> str:
+        if size == self.size:
+            return self._known.of(self.descriptor)
         digest = hashlib.sha256()
         for place in range(0, size, PIECE):
             digest.update(self._read(place, min(PIECE, size - place)))
         return digest.hexdigest()
+
+    def _all(self) -> bytes:
+        return b"".join(self.all_pieces())
 
     def _several(self, place: int) -> list[bytes]:
         end = min(place + AT_ONCE * PIECE, self.size)
@@ -90,7 +135,7 @@ class Source:
         if len(data) < count:
             raise StepFailed(
                 f"`{self.path}` became shorter while it was read",
-                hint="leave it alone until the run is over",
+                hint=_LEAVE,
             )
         return data
 
@@ -104,14 +149,15 @@ class Source:
 class Sources:
     """The files that the hosts of a run share, each opened once and closed with the run."""
 
-    def __init__(self) -> None:
+    def __init__(self, digests: Digests | None = None) -> None:
+        self._digests = digests or Digests()
         self._open: dict[tuple[Path, str | None], Source] = {}
         self._made: dict[object, asyncio.Task[Source]] = {}
 
     def of(self, path: Path, digest: str | None = None) -> Source:
         """The file at a path, which has to have this digest."""
         if (source := self._open.get((path, digest))) is None:
-            source = self._open[path, digest] = Source(path, digest)
+            source = self._open[path, digest] = Source(path, digest, self._digests)
         return source
 
     async def made(self, key: object, make: Callable[[IO[bytes]], None]) -> Source:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from kubexm import logger
 from kubexm.cache import Cache
+from kubexm.common.digests import Digests
 from kubexm.common.roles import ALL, CONTROL_NODE
 from kubexm.connector.base import Connector
 from kubexm.connector.source import Sources
@@ -63,6 +64,8 @@ class RuntimeConfig(msgspec.Struct, frozen=True):
     now: Callable[[], float] = time.time
     secrets: SecretVault = msgspec.field(default_factory=SecretVault)
     cache: Cache = msgspec.field(default_factory=Cache)
+    digests: Digests = msgspec.field(default_factory=Digests)
+    """What is known of files that go to hosts."""
     log: logger.Log = msgspec.field(default_factory=logger.get)
 
 
@@ -88,7 +91,7 @@ class Runtime:
         self.reasons: dict[str, Problem] = {}
         """Of the same hosts, with what to do about it apart."""
         self._config = config
-        self._sources = Sources()
+        self._sources = Sources(config.digests)
         self._hosts = {host.name: self._unopened(host) for host in config.hosts}
         self._books = {name: config.books.get(name) or Book("") for name in self._hosts}
 

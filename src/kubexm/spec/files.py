@@ -7,15 +7,17 @@ says that it has changed. So it is with the files of a directory.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from kubexm.common.digests import LARGE, Digests
 from kubexm.spec import local, references
 from kubexm.spec.local import SOURCE, BadFile
+from kubexm.spec.source import Document
 
 FILE, TREE, FETCH = "file", "tree", "fetch"
 TO, BESIDE = "to", "beside"
@@ -41,9 +43,10 @@ NAMING = (*TARGETS, TREE)
 class ExternalFiles:
     """Reads files relative to a pipeline; remembers a digest of each."""
 
-    def __init__(self, directory: Path | None) -> None:
+    def __init__(self, directory: Path | None, digests: Digests) -> None:
         self.digests: dict[str, str] = {}
         self._directory = directory
+        self._digests = digests
         self._contents: dict[str, bytes] = {}
         self._trees: dict[str, Mapping[str, Any]] = {}
 
@@ -64,13 +67,13 @@ class ExternalFiles:
     def _streamed(self, name: str) -> Mapping[str, str]:
         path = self._path(name)
         if (digest := self.digests.get(f"file:{name}")) is None:
-            digest = self.digests[f"file:{name}"] = local.digest(path, name)
+            digest = self.digests[f"file:{name}"] = local.digest(path, name, self._digests)
         return {SOURCE: references.escaped(str(path)), "sha256": digest}
 
     def _tree(self, name: str) -> Mapping[str, Any]:
         if name not in self._trees:
             path = self._path(name)
-            contents, directories = local.listed(path, name)
+            contents, directories = local.listed(path, name, self._digests)
             source = references.escaped(str(path))
             found = {SOURCE: source, "contents": contents, "directories": directories}
             self._trees[name] = found
@@ -100,6 +103,26 @@ class ExternalFiles:
             hint = "this pipeline did not come from a disk"
             raise BadFile(f"`{name or key}` is beside no file", hint, key)
         return (self._directory / name).absolute()
+
+
+def begin_reading(document: Document, digests: Digests) -> bool:
+    """Have the large files that steps send read on other cores; whether there are any."""
+    directory = document.directory or Path()
+    paths = {directory / name for name in _sources(document.data)}
+    large = [path for path in paths if path.is_file() and path.stat().st_size >= LARGE]
+    for path in large:
+        digests.begin(path)
+    return bool(large)
+
+
+def _sources(data: Any) -> Iterator[str]:
+    if isinstance(data, dict):
+        match data.get(FILE):
+            case {"source": str(name)}:
+                yield name
+    parts = data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
+    for part in parts:
+        yield from _sources(part)
 
 
 def _parameter(target: Target, content: bytes, name: str) -> Mapping[str, str]:

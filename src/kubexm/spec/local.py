@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+
+from kubexm.common.digests import Digests
 
 SOURCE = "source"
 SHORT = 64 * 1024
@@ -46,16 +47,18 @@ def content(path: Path, name: str) -> bytes:
     return path.read_bytes()
 
 
-def digest(path: Path, name: str) -> str:
+def digest(path: Path, name: str, digests: Digests | None = None) -> str:
     """The sha256 of a file."""
     try:
         with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
+            return (digests or Digests()).of(stream.fileno())
     except OSError as error:
         raise BadFile(f"can't read `{name}`: {error.strerror}", _BESIDE) from error
 
 
-def listed(path: Path, name: str) -> tuple[dict[str, str], dict[str, str]]:
+def listed(
+    path: Path, name: str, digests: Digests | None = None
+) -> tuple[dict[str, str], dict[str, str]]:
     """Mode and digest of each file below a directory, and the mode of each directory."""
     if not path.is_dir():
         raise BadFile(f"there is no directory `{name}`", _BESIDE)
@@ -72,7 +75,7 @@ def listed(path: Path, name: str) -> tuple[dict[str, str], dict[str, str]]:
             hint = "send them as an archive, by a `file` step and an `archive` step"
             raise BadFile(f"`{name}` has more than {MAX_FILES:,} files", hint)
         else:
-            files[below] = f"{mode} {digest(path / below, inside)}"
+            files[below] = f"{mode} {digest(path / below, inside, digests)}"
     return files, directories
 
 

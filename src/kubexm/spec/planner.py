@@ -8,6 +8,7 @@ from functools import partial
 import msgspec
 from msgspec.structs import replace
 
+from kubexm.common.digests import Digests
 from kubexm.common.nearest import did_you_mean
 from kubexm.common.roles import CONTROL_NODE
 from kubexm.errors import InvalidGraph, InvalidPipeline, Problem
@@ -78,9 +79,11 @@ class PlannedPipeline(msgspec.Struct, frozen=True):
     connections need."""
 
 
-def plan(pipeline: Pipeline, overrides: Sequence[Override] = ()) -> PlannedPipeline:
+def plan(
+    pipeline: Pipeline, overrides: Sequence[Override] = (), digests: Digests | None = None
+) -> PlannedPipeline:
     """Plan a pipeline; `InvalidPipeline` with every problem if it can't be."""
-    return _Planner(pipeline, overrides).planned()
+    return _Planner(pipeline, overrides, digests or Digests()).planned()
 
 
 class _Place(msgspec.Struct, frozen=True):
@@ -106,7 +109,7 @@ Body = Callable[[_Place], ExecutionFragment | None]
 class _Planner:
     """Walks a file once and collects what is wrong and what is worth saying."""
 
-    def __init__(self, pipeline: Pipeline, overrides: Sequence[Override]) -> None:
+    def __init__(self, pipeline: Pipeline, overrides: Sequence[Override], digests: Digests) -> None:
         self._pipeline = pipeline
         self._document = pipeline.document
         self._body = pipeline.spec.spec
@@ -116,7 +119,7 @@ class _Planner:
         self._inventory, self._findings = inventory.build(
             self._body, overrides, pipeline.gaps, directory
         )
-        self._files = ExternalFiles(directory)
+        self._files = ExternalFiles(directory, digests)
         variables = self._inventory.hosts[CONTROL_NODE].vars
         self._steps = StepPlanner(self._inventory, variables, self._files)
         self._warnings = [*shared_addresses(self._body.hosts)]
