@@ -22,17 +22,14 @@ class Calls:
 
     def begin(self, address: str, port: int) -> None:
         """Call a host; not one that has a name for an address, which takes time to look up."""
-        family = _family(address)
-        if family is None or (address, port) in self._begun or len(self._begun) >= AT_ONCE:
-            return
-        with suppress(OSError):  # who is not called now is called later, and says what is wrong
-            called = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-            called.connect_ex((address, port))
-            self._begun[address, port] = called
+        if (address, port) not in self._begun and len(self._begun) < AT_ONCE:
+            called = _called(address, port)
+            if called is not None:
+                self._begun[address, port] = called
 
     async def answered(self, address: str, port: int) -> socket.socket | None:
-        """The connection to a host that was called; None if it was not."""
-        called = self._begun.pop((address, port), None)
+        """The connection to a host; None if it has a name for an address."""
+        called = self._begun.pop((address, port), None) or _called(address, port)
         if called is not None:
             try:
                 await asyncio.get_running_loop().sock_connect(called, (address, port))
@@ -45,6 +42,16 @@ class Calls:
         """Hang up on all that nobody asked for."""
         while self._begun:
             self._begun.popitem()[1].close()
+
+
+def _called(address: str, port: int) -> socket.socket | None:
+    if (family := _family(address)) is None:
+        return None
+    with suppress(OSError):  # whoever calls it again is told what is wrong
+        called = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        called.connect_ex((address, port))
+        return called
+    return None
 
 
 def _family(address: str) -> socket.AddressFamily | None:

@@ -13,9 +13,10 @@ from typing import Any
 
 import asyncssh
 
-from kubexm.connector.ssh import clientconfig, proof
+from kubexm.connector.ssh import clientconfig, prepared, proof
 from kubexm.connector.ssh.calls import AT_ONCE, Calls
 from kubexm.connector.ssh.hostkeys import KeyBook
+from kubexm.connector.ssh.hush import hush
 from kubexm.connector.ssh.target import SSH_PORT, Credentials, HostKeys, Target
 from kubexm.errors import HostUnreachable, Refused
 
@@ -56,6 +57,8 @@ class Dialer:
         self._bastions: dict[Target, _Bastion] = {}
         self._books: dict[HostKeys, KeyBook] = {}
         self._keys: dict[Credentials, asyncio.Task[list[Any]]] = {}
+        self._options: dict[object, asyncssh.SSHClientConnectionOptions] = {}
+        hush()
 
     async def connect(self, target: Target) -> asyncssh.SSHClientConnection:
         """A connection to a host; `HostUnreachable` says why there is none."""
@@ -96,27 +99,35 @@ class Dialer:
     async def _try(
         self, target: Target, tunnel: asyncssh.SSHClientConnection | None, visitor: _Visitor
     ) -> asyncssh.SSHClientConnection:
-        credentials = target.credentials
-        keys = await self._loaded(credentials)
+        keys = await self._loaded(target.credentials)
         async with self._answered(target, tunnel) as called:
+            if called is not None:
+                options = self._prepared(target, visitor.book, keys)
+                if prepared.is_possible(options):
+                    address = target.address, target.port or SSH_PORT
+                    return await prepared.connect(options, visitor, address, called)
             connection, _ = await asyncssh.create_connection(
                 lambda: visitor,
                 target.address,
-                **_said(port=target.port, username=target.user, client_keys=keys),
+                **_said(port=target.port),
+                **_settings(target, visitor.book, keys),
                 sock=called,
                 tunnel=tunnel,
                 proxy_command=visitor.proxy_command,
-                password=credentials.password,
-                agent_path=credentials.agent,
-                known_hosts=visitor.book.known,
                 config=[target.config] if target.config is not None else None,
-                kex_algs=_KEX,
-                encryption_algs=_CIPHERS,
-                compression_algs=None,
-                keepalive_interval=ALIVE_SECONDS,
-                keepalive_count_max=ALIVE_TIMES,
             )
         return connection
+
+    def _prepared(
+        self, target: Target, book: KeyBook, keys: list[Any] | None
+    ) -> asyncssh.SSHClientConnectionOptions:
+        """The settings of all whom we visit as the same user, in the same way."""
+        kind = target.user, target.credentials, target.host_keys
+        if (options := self._options.get(kind)) is None:
+            options = self._options[kind] = asyncssh.SSHClientConnectionOptions(
+                config=None, **_settings(target, book, keys)
+            )
+        return options
 
     @asynccontextmanager
     async def _answered(
@@ -147,6 +158,21 @@ class Dialer:
             loading = asyncio.create_task(asyncio.to_thread(_load, credentials))
             self._keys[credentials] = loading
         return await asyncio.shield(loading)
+
+
+def _settings(target: Target, book: KeyBook, keys: list[Any] | None) -> dict[str, Any]:
+    """All that has nothing to do with the way to the host."""
+    return {
+        **_said(username=target.user, client_keys=keys),
+        "password": target.credentials.password,
+        "agent_path": target.credentials.agent,
+        "known_hosts": book.known,
+        "kex_algs": _KEX,
+        "encryption_algs": _CIPHERS,
+        "compression_algs": None,
+        "keepalive_interval": ALIVE_SECONDS,
+        "keepalive_count_max": ALIVE_TIMES,
+    }
 
 
 def _said(**settings: Any) -> dict[str, Any]:
