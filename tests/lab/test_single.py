@@ -209,7 +209,7 @@ class TestFiles:
                 raise asyncio.CancelledError
 
             with pytest.raises(asyncio.CancelledError):
-                await host.feed(Command(("cat",)), pieces())
+                await host.hand(Command(("cat",)), pieces(), 6)
 
         on(to(lab_network, "node1", "forced"), run)
 

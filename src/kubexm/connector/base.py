@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -40,6 +40,26 @@ class Command(msgspec.Struct, frozen=True):
     """Whether it may change the host; one that only looks needs no right to."""
     uninterruptible: bool = False
     """Whoever takes over the host waits for it instead of ending it."""
+
+
+class Script(Command, frozen=True):
+    """A script of ours with its words, as an argument list.
+
+    A connector that has a shell at hand may have that run it, without another process.
+    """
+
+    @property
+    def text(self) -> str:
+        return self.argv[2]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return self.argv[4:]
+
+
+def script(text: str, *words: str, **settings: Any) -> Script:
+    """The command that runs a script; it finds the words as `$1` and so on."""
+    return Script(("sh", "-c", text, "sh", *words), **settings)
 
 
 class Claim(msgspec.Struct, frozen=True):

@@ -23,6 +23,7 @@ from kubexm.connector.base import (
     is_missing,
     read_content,
     reading,
+    script,
 )
 from kubexm.connector.scripts import SEEN
 from kubexm.connector.source import part_beside
@@ -60,7 +61,8 @@ class ByCommands:
         self._sudo = sudo
 
     async def seen(self, path: str, beginning: int) -> Seen:
-        answer = await self._look("sh", "-c", SEEN, "sh", path, str(beginning))
+        look = script(SEEN, path, str(beginning), env=C_LOCALE, sudo=self._sudo, changes=False)
+        answer = await self._run(look)
         if is_missing(answer):
             raise FileNotFoundError(path)
         if not answer.ok:
@@ -70,11 +72,9 @@ class ByCommands:
         return Seen(int(mode, 8), int(size), *(line.partition(" ")[0] for line in digests))
 
     async def piece(self, path: str, number: int) -> bytes:
-        answer = await self._look(*reading(path, PIECE, start=number, count=1))
-        return read_content(answer, path)
-
-    async def _look(self, *argv: str) -> Completed:
-        return await self._run(Command(argv, env=C_LOCALE, sudo=self._sudo, changes=False))
+        argv = reading(path, PIECE, start=number, count=1)
+        look = Command(argv, env=C_LOCALE, sudo=self._sudo, changes=False)
+        return read_content(await self._run(look), path)
 
 
 async def download(remote: Remote, path: str, to: Path, progress: Progress | None = None) -> bool:

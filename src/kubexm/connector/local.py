@@ -36,7 +36,7 @@ from kubexm.connector.base import (
 from kubexm.connector.download import PIECE, ByCommands, Remote, Seen, download
 from kubexm.connector.hostlock import HostLock
 from kubexm.connector.process import Process
-from kubexm.connector.scripts import DIFFERS, TAKE, WRITE
+from kubexm.connector.scripts import DIFFERS, TAKE, reason, sha256, wanted, writing
 from kubexm.connector.source import Source, part_beside
 from kubexm.connector.watch import Watch
 from kubexm.errors import StepFailed, TimedOut
@@ -146,7 +146,7 @@ class LocalConnector:
             if await self._has(path, source, sudo=sudo):
                 return False
             if sudo and not _is_root():
-                await self._copy_as_root(source, path, _wanted(mode, owner, group))
+                await self._copy_as_root(source, path, wanted(mode, owner, group))
             else:
                 await self._put_as_ourselves(path, _reported(source, progress), mode, owner, group)
         return True
@@ -250,14 +250,14 @@ class LocalConnector:
     async def _put_as_root(
         self, path: str, data: bytes, mode: int | None, owner: str | None, group: str | None
     ) -> None:
-        argv = ("sh", "-c", WRITE, "sh", path, *_wanted(mode, owner, group))
-        done = await self.exec(Command(argv, stdin=data, env=C_LOCALE, sudo=True))
+        command = writing(path, data, wanted(mode, owner, group), sha256(data), sudo=True)
+        done = await self.exec(replace(command, stdin=data))
         if not done.ok:
-            raise StepFailed(f"can't write `{path}`: {done.error_text}")
+            raise StepFailed(f"can't write `{path}`: {reason(done.error_text)}")
 
-    async def _copy_as_root(self, source: Source, path: str, wanted: tuple[str, str, str]) -> None:
+    async def _copy_as_root(self, source: Source, path: str, looks: tuple[str, str, str]) -> None:
         size, digest = str(source.size), await source.digest()
-        words = (path, part_beside(path), size, digest, *wanted, "0", str(source.path))
+        words = (path, part_beside(path), size, digest, *looks, "0", str(source.path))
         done = await self.exec(Command(("sh", "-c", _COPY, "sh", *words), env=C_LOCALE, sudo=True))
         if done.exit == DIFFERS:
             raise await source.refusal(path, done.text)
@@ -310,11 +310,6 @@ def _reported(source: Source, progress: Progress | None) -> Iterator[bytes]:
                 loop.call_soon_threadsafe(progress, done, source.size)
 
     return pieces()
-
-
-def _wanted(mode: int | None, owner: str | None, group: str | None) -> tuple[str, str, str]:
-    """Mode, owner and group for a script; empty is left alone."""
-    return "" if mode is None else f"{mode:04o}", owner or "", group or ""
 
 
 def _is_root() -> bool:

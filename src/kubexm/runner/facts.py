@@ -69,11 +69,11 @@ ss -Hltunp || grep -sH ' 0[A7] ' /proc/net/tcp /proc/net/tcp6 /proc/net/udp /pro
 
 def commands(host: Host) -> tuple[Command, ...]:
     """The questions; `facts_of` reads the answers."""
-    root = host.command("sh", "-c", _HEAD + _FOR_ROOT, env=C_LOCALE)
+    root = host.script(_HEAD + _FOR_ROOT, env=C_LOCALE)
     if root.sudo:
         # A sudo that does not work leaves out what is for root alone, and nothing else.
-        return host.command("sh", "-c", _HEAD + _OPEN, sudo=False, env=C_LOCALE), root
-    return (host.command("sh", "-c", _HEAD + _OPEN + _FOR_ROOT, env=C_LOCALE),)
+        return host.script(_HEAD + _OPEN, sudo=False, env=C_LOCALE), root
+    return (host.script(_HEAD + _OPEN + _FOR_ROOT, env=C_LOCALE),)
 
 
 def facts_of(

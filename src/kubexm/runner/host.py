@@ -7,7 +7,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any
 
-from kubexm.connector.base import Command, Completed, Connector, FileStat, LineSink, Progress
+from kubexm.connector.base import (
+    Command,
+    Completed,
+    Connector,
+    FileStat,
+    LineSink,
+    Progress,
+    script,
+)
 from kubexm.connector.source import Sources
 from kubexm.errors import CommandFailed, StepFailed
 from kubexm.runner import causes
@@ -72,6 +80,10 @@ class Host:
     def command(self, *argv: str, sudo: bool | None = None, **settings: Any) -> Command:
         """A command with this host's habits; `sudo` defaults to what the inventory says."""
         return Command(argv, sudo=self._or_habit(sudo), **settings)
+
+    def script(self, text: str, *words: str, sudo: bool | None = None, **settings: Any) -> Command:
+        """A script of ours in the same way; it finds the words as `$1` and so on."""
+        return script(text, *words, sudo=self._or_habit(sudo), **settings)
 
     async def ask(self, *argv: str, changes: bool = False, **settings: Any) -> Completed:
         """Run a command whose exit code is an answer; it only looks unless you say otherwise."""

@@ -156,7 +156,7 @@ async def _put_in_place(
     sudo: bool | None,
 ) -> None:
     words = (path, archive, owner or "", group or "", mode)
-    command = host.command("sh", "-c", PUT_IN_PLACE, "sh", *words, sudo=sudo, env=C_LOCALE)
+    command = host.script(PUT_IN_PLACE, *words, sudo=sudo, env=C_LOCALE)
     done = await host.execute(command)
     if not done.ok:
         # The first complaint is the reason; those after it follow from it.

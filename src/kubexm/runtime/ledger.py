@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from kubexm.connector.base import C_LOCALE, is_missing
 from kubexm.plan.records import LedgerEntry
 from kubexm.runner.host import Host
 from kubexm.runner.priors import Prior
@@ -86,10 +87,17 @@ class HostLedger:
 
     async def _copies(self) -> set[str]:
         if self._book.copies is None:
-            await self._host.run("mkdir", "-p", "-m", "0700", self._directory)
-            found = await self._host.run("ls", "-A", self._directory)
-            self._book.copies = {name.removesuffix(".json") for name in found.text.splitlines()}
+            self._book.copies = {name.removesuffix(".json") for name in await self._listed()}
         return self._book.copies
+
+    async def _listed(self) -> list[str]:
+        """The files in our directory, which is there from now on."""
+        look = ("ls", "-A", self._directory)
+        found = await self._host.ask(*look, env=C_LOCALE)
+        if is_missing(found):
+            await self._host.run("mkdir", "-p", "-m", "0700", self._directory)
+            return []
+        return self._host.checked(look, found).text.splitlines()
 
     async def _copied(self, name: str) -> dict[str, Any]:
         copy = json.loads(await self._host.get(f"{self._directory}/{name}.json"))

@@ -45,7 +45,7 @@ def sh(shell: Shell, args: Sequence[str]) -> Completed:
 
 def asks_for_facts(argv: Sequence[str]) -> bool:
     """Whether a command is the script that asks for facts."""
-    return len(argv) == 3 and argv[0] == "sh" and argv[2].startswith(FACTS_SCRIPT)
+    return argv[0] == "sh" and len(argv) > 2 and argv[2].startswith(FACTS_SCRIPT)
 
 
 def _told(shell: Shell) -> Iterator[str]:

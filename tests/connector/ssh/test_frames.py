@@ -14,6 +14,7 @@ from kubexm.connector.ssh import frames
 from kubexm.connector.ssh.frames import Splitter
 
 MARK = "0123456789abcdef"
+SEAL = frames.sealed(MARK.encode())
 SHELLS = [name for name in ("dash", "bash", "busybox") if shutil.which(name)]
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20)
 NAMES = st.from_regex(r"[A-Z][A-Z0-9_]{0,5}", fullmatch=True).map(lambda name: f"X_{name}")
@@ -60,7 +61,7 @@ def test_arguments_and_environment_arrive_as_they_are(
 ) -> None:
     shown = ("sh", "-c", f'printf "%s\\0" "$@" "${name}"', "sh", *words)
 
-    (answer,) = answered(shell, frames.request(shown, {name: value}, None, b""))
+    (answer,) = answered(shell, frames.request(shown, {name: value}))
 
     assert answer == ("\0".join((*words, value, "")).encode(), b"0")
 
@@ -68,7 +69,7 @@ def test_arguments_and_environment_arrive_as_they_are(
 @pytest.mark.parametrize("shell", SHELLS)
 @given(data=st.binary(min_size=1, max_size=300))
 def test_input_arrives_as_it_is_and_stays_apart_from_requests(shell: str, data: bytes) -> None:
-    both = frames.request(("cat",), {}, None, data), frames.request(("cat",), {}, None, b"")
+    both = frames.plain(frames.body("exec cat", data)), frames.request(("cat",))
 
     assert answered(shell, *both) == [(data, b"0"), (b"", b"0")]
 
@@ -76,7 +77,7 @@ def test_input_arrives_as_it_is_and_stays_apart_from_requests(shell: str, data: 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_programs_run_and_not_builtins_of_the_shell(shell: str) -> None:
     requests = [
-        frames.request(argv, {}, "/", b"")
+        frames.request(argv, {}, "/")
         for argv in (("exit", "3"), ("sh", "-c", "exit 3"), ("pwd",), ("kill", "-l", "9"))
     ]
 
@@ -91,26 +92,173 @@ def test_what_runs_in_a_directory_that_is_not_there_does_not_run(
 ) -> None:
     made = tmp_path / "made"
 
-    ((_, code),) = answered(
-        shell, frames.request(("touch", str(made)), {}, str(tmp_path / "none"), b"")
+    nowhere = str(tmp_path / "none")
+
+    codes = [
+        code
+        for _, code in answered(
+            shell,
+            frames.request(("touch", str(made)), {}, nowhere),
+            frames.plain(frames.body(frames.inside('touch "$1"', (str(made),), {}, nowhere))),
+        )
+    ]
+
+    assert len(codes) == 2
+    assert b"0" not in codes
+    assert not made.exists()
+
+
+def touched(path: Path) -> str:
+    return frames.body(frames.alone(("touch", str(path)), {}, None))
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@given(words=st.lists(WORDS, max_size=4), name=NAMES, value=WORDS)
+def test_a_script_finds_its_words_and_leaves_the_shell_as_it_was(
+    shell: str, words: list[str], name: str, value: str
+) -> None:
+    shown = f'printf "%s\\0" "$@" "${name}"'
+    text = f'set -e; trap "echo over" EXIT; {shown}; K=none; cd /; false; echo "too far"'
+
+    answers = answered(
+        shell,
+        frames.plain(frames.body(frames.inside(text, words, {name: value}))),
+        f'printf %s "${name}$1"; k $?\n',
     )
 
-    assert code != b"0"
-    assert not made.exists()
+    told = "\0".join((*words, value, "")).encode()
+    assert answers == [(told + b"over\n", b"1"), (b"", b"0")]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_look_that_succeeds_says_so_in_one_piece(shell: str, tmp_path: Path) -> None:
+    look = frames.alone(("printf", "%s\\n", "two", "lines"), {}, None)
+
+    answers = answered(shell, frames.seen(look), frames.request(("echo", "next")))
+
+    assert answers == [(b"two\nlines\n", b"0-"), (b"next\n", b"0")]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_look_that_fails_is_told_as_ever(shell: str) -> None:
+    failing = frames.alone(("sh", "-c", "echo said; echo complained >&2; exit 3"), {}, None)
+    program = [shell, "sh"] if shell == "busybox" else [shell]
+    text = frames.joined((frames.started(MARK), frames.seen(failing)))
+
+    done = subprocess.run(program, input=text, capture_output=True, check=False, timeout=20)
+
+    assert cut(done.stdout, [])[1:] == [(b"said\n", b"3")]
+    assert cut(done.stderr, [])[1:] == [(b"complained\n", b"")]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("name", ["file", "none", "link", "dangling", "directory", "a 'b", "no/x"])
+def test_a_shell_knows_by_itself_what_is_not_there(shell: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "directory").mkdir()
+    (tmp_path / "link").symlink_to("file")
+    (tmp_path / "dangling").symlink_to("nothing")
+    path, ran = str(tmp_path / name), tmp_path / "ran"
+    inner = frames.alone(
+        ("sh", "-c", 'touch "$0"; exec stat -c %F -- "$1"', str(ran), path), {}, None
+    )
+
+    plain, known = answered(
+        shell,
+        frames.plain(frames.body(frames.alone(("stat", "-c", "%F", "--", path), {}, None))),
+        frames.plain(frames.body(frames.if_there(path, inner))),
+    )
+
+    assert known == plain
+    # Of a directory that is not there, only a process can say why.
+    assert ran.exists() is (name not in ("none", "a 'b"))
+
+
+class Talk:
+    """A shell that is told one thing after the other."""
+
+    def __init__(self, shell: str) -> None:
+        program = [shell, "sh"] if shell == "busybox" else [shell]
+        pipe = subprocess.PIPE
+        self._shell = subprocess.Popen(program, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
+        self.tell(frames.joined((frames.started(MARK),)))
+        self.answer()
+
+    def tell(self, data: bytes) -> None:
+        assert self._shell.stdin is not None
+        self._shell.stdin.write(data)
+        self._shell.stdin.flush()
+
+    def answer(self) -> tuple[bytes, bytes]:
+        """What comes up to the next mark, and what stands behind that."""
+        assert self._shell.stdout is not None
+        output = b""
+        while MARK.encode() not in output:
+            line = self._shell.stdout.readline()
+            assert line, "the shell is still there"
+            output += line
+        said, _, code = output.partition(MARK.encode())
+        return said, code.removesuffix(b"\n")
+
+    def rest(self) -> bytes:
+        """What else it says before it ends."""
+        return self._shell.communicate(timeout=20)[0]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@given(data=st.binary(max_size=300), asks=st.booleans())
+def test_a_shell_stays_that_was_handed_data_to_the_last_byte(
+    shell: str, data: bytes, asks: bool
+) -> None:
+    talk = Talk(shell)
+
+    asked = "c" if asks else ":"
+    talk.tell(frames.handed(f"head -c {len(data)} && {asked}", asks=False).encode())
+    begun = talk.answer()
+    talk.tell(data + SEAL + frames.request(("echo", "next")).encode())
+
+    assert [begun, talk.answer(), talk.answer()] == [(b"", b"0"), (data, b"0"), (b"next\n", b"0")]
+    assert talk.rest() == b""
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("read", [0, 1, 20])
+def test_data_that_a_command_leaves_is_never_taken_for_requests(shell: str, read: int) -> None:
+    talk = Talk(shell)
+
+    talk.tell(frames.handed(f"head -c {read} >/dev/null; exit 3", asks=False).encode())
+    begun = talk.answer()
+    talk.tell(b"\necho taken\n" * 100 + SEAL + b"echo taken\n")
+
+    assert (begun, talk.answer()) == ((b"", b"0"), (b"", b"3"))
+    assert talk.rest() == b""
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("sent", [b"", b"som", b"some" + SEAL[:-18], b"some\n" + SEAL])
+def test_what_was_not_handed_over_to_the_end_is_not_complete(shell: str, sent: bytes) -> None:
+    talk = Talk(shell)
+
+    talk.tell(frames.handed("head -c 4 >/dev/null; c", asks=False).encode())
+    begun = talk.answer()
+    talk.tell(sent)
+
+    assert begun == (b"", b"0")
+    assert talk.rest() == f"{MARK}1\n".encode()
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_change_is_made_only_while_the_host_obeys(shell: str, tmp_path: Path) -> None:
     (tmp_path / "holder").write_text("5\ttask\tsince\twho\n")
     made = tmp_path / "made"
-    work = frames.body(("touch", str(made)), {}, None, b"")
+    work = touched(made)
 
     mine = answered(
         shell,
         frames.GROUP,
         frames.enrolled(str(tmp_path), "5\ttask\tsince\twho", "groups.h.5", "task"),
         frames.change(work),
-        frames.change(frames.body(("true",), {}, None, b""), awaited="true"),
+        frames.change(frames.body("exec true"), awaited="true"),
     )
     made_once = made.exists()
     made.unlink()
@@ -140,7 +288,7 @@ def test_a_shell_that_can_not_be_recorded_changes_nothing(shell: str, tmp_path: 
         shell,
         frames.GROUP,
         frames.enrolled(str(tmp_path / "none"), "5\ttask", "groups.h.5", "task"),
-        frames.change(frames.body(("touch", str(made)), {}, None, b"")),
+        frames.change(touched(made)),
     )
 
     assert [code for _, code in answers] == [b"0", b"1"]

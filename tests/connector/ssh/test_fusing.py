@@ -152,3 +152,21 @@ def test_no_answer_is_another_than_it_would_be_singly(
 
     for number, answer in known(commands).items():
         assert answer == run(commands[number])
+
+
+def test_only_a_look_at_one_place_is_answered_without_a_process() -> None:
+    looks = {
+        "/a": (*STAT, "/a"),
+        "/b": digesting("/b"),
+        "several": (*STAT, "/a", "/b"),
+        "digests": digesting("/a", "/b"),
+        "relative": (*STAT, "a"),
+        "directory": (*STAT, "/a/"),
+        "other": ("test", "-e", "/a"),
+    }
+
+    found = {name: fusing.place_of(Command(argv)) for name, argv in looks.items()}
+
+    assert {name for name, place in found.items() if place is not None} == {"/a", "/b"}
+    assert (found["/a"], found["/b"]) == ("/a", "/b")
+    assert fusing.place_of(Command((*STAT, "/a"), cwd="/")) is None

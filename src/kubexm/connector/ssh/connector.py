@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shlex
-from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Sequence,
+)
+from contextlib import suppress
 from pathlib import Path, PurePath
 
 import asyncssh
@@ -21,12 +28,13 @@ from kubexm.connector.base import (
     FileStat,
     LineSink,
     Progress,
+    Script,
     read_content,
     read_stat,
     reading,
 )
 from kubexm.connector.download import ByCommands, download
-from kubexm.connector.scripts import WRITE
+from kubexm.connector.scripts import HANDED, INLINE, KEEP, reason, wanted, writing
 from kubexm.connector.source import PIECE, Source
 from kubexm.connector.ssh import frames, fusing
 from kubexm.connector.ssh.dial import Dialer
@@ -39,8 +47,10 @@ from kubexm.errors import ConnectionLost, KubexmError, StepFailed, TimedOut
 
 OUTPUT_LIMIT = 1 << 20
 """Bytes kept of the beginning, and as many of the end, of what a command writes."""
-INLINE = 48 << 10
-"""Input up to this size travels with its request; more of it gets a channel of its own."""
+
+
+_PLAIN = re.compile(rb"[\t\n\x20-\x7e]*")
+"""What every shell takes for what it is."""
 
 
 class SshConnector:
@@ -100,6 +110,8 @@ class SshConnector:
         """Run a command to its end."""
         try:
             async with self._shells.taken(root=self._as_root(command)) as shell:
+                if command.timeout is None:
+                    return await self._run(shell, command, sink)
                 async with asyncio.timeout(command.timeout):
                     return await self._run(shell, command, sink)
         except TimeoutError:
@@ -128,7 +140,7 @@ class SshConnector:
         return [known[n] for n in range(len(commands))]
 
     async def _asked(self, shell: Lane, commands: Sequence[Command]) -> list[Completed]:
-        requests = [frames.request(*self._launched(command)) for command in commands]
+        requests = [self._looked_at(command) for command in commands]
         return await shell.ask(requests, None, self._output_limit)
 
     async def put(
@@ -142,11 +154,20 @@ class SshConnector:
         sudo: bool = False,
     ) -> None:
         """Write a file atomically."""
-        wanted = ("" if mode is None else f"{mode:04o}", owner or "", group or "")
-        argv = ("sh", "-c", WRITE, "sh", path, *wanted)
-        done = await self.exec(Command(argv, stdin=data or b"", env=C_LOCALE, sudo=sudo))
+        looks = wanted(mode, owner, group)
+        command = writing(path, data, looks, sudo=sudo)
+        if not self.is_own(command):
+            done = await self.exec(replace(command, stdin=data))
+        elif len(data) > INLINE:
+            command = writing(path, data, looks, HANDED, sudo=sudo)
+            done = await self.hand(command, _pieces(data), len(data))
+        elif _PLAIN.fullmatch(data):
+            # No process is needed to read it, and none has it in its argument list.
+            done = await self.exec(replace(command, argv=(*command.argv, data.decode())))
+        else:
+            done = await self.exec(replace(command, stdin=data))
         if not done.ok:
-            raise StepFailed(f"can't write `{path}`: {done.error_text}")
+            raise StepFailed(f"can't write `{path}`: {reason(done.error_text)}")
 
     async def upload(
         self,
@@ -160,9 +181,15 @@ class SshConnector:
         progress: Progress | None = None,
     ) -> bool:
         """Write a file atomically that is sent in a stream; False if it was there already."""
+        if source.size <= SMALL:
+            async with source.content() as data:
+                await self.put(path, data, mode=mode, owner=owner, group=group, sudo=sudo)
+            if progress is not None:
+                progress(source.size, source.size)
+            return True
         upload = Upload(self, source, path, sudo=sudo, progress=progress)
-        async with self._dialer.bulk if source.size > SMALL else nullcontext():
-            return await upload.run("" if mode is None else f"{mode:04o}", owner or "", group or "")
+        async with self._dialer.bulk:
+            return await upload.run(wanted(mode, owner, group))
 
     async def download(
         self, path: str, to: Path, *, sudo: bool = False, progress: Progress | None = None
@@ -171,10 +198,13 @@ class SshConnector:
         async with self._dialer.bulk:
             return await download(ByCommands(self._looked, sudo=sudo), path, to, progress)
 
-    async def feed(self, command: Command, data: AsyncIterable[bytes]) -> Completed:
-        """Run a command to its end that reads all of this data."""
+    async def hand(self, command: Command, data: AsyncIterable[bytes], size: int) -> Completed:
+        """Run a command to its end that reads as many bytes as these."""
         async with self._shells.taken(root=self._as_root(command)) as shell:
-            return await self._poured(shell, command, data)
+            inner = self._inner(command) if self.is_own(command) else self._keeping(command, size)
+            return await self._obeyed(
+                shell, command, lambda asks: self._handed(shell, inner, data, None, asks=asks)
+            )
 
     async def get(self, path: str, *, sudo: bool = False) -> bytes:
         """The content of a file."""
@@ -194,7 +224,7 @@ class SshConnector:
     async def _looked(self, command: Command) -> Completed:
         """The answer to a command that only looks, all of it."""
         async with self._shells.taken(root=self._as_root(command)) as shell:
-            (answer,) = await shell.ask((frames.request(*self._launched(command)),))
+            (answer,) = await shell.ask((self._looked_at(command),))
         return answer
 
     @property
@@ -208,53 +238,95 @@ class SshConnector:
         other = command.user not in (None, self._user)
         return command.sudo or other or (command.changes and self._wants_root)
 
-    def _launched(self, command: Command) -> tuple[Sequence[str], Mapping[str, str], str | None]:
-        """Argument list, environment and directory, for the shell that will run it."""
+    def is_own(self, command: Command) -> bool:
+        """Whether it runs as the user whose shell runs it, and so as a part of that."""
         wanted = command.user or ("root" if command.sudo else self._user)
-        if wanted == ("root" if self._as_root(command) else self._user):
-            return command.argv, command.env, command.cwd
-        return (*self._becoming(wanted, command.env), *command.argv), command.env, command.cwd
+        return wanted == ("root" if self._as_root(command) else self._user)
 
-    def _becoming(self, user: str, env: Mapping[str, str]) -> Sequence[str]:
-        """What root puts before a command to run it as somebody else."""
+    def _looked_at(self, command: Command) -> str:
+        """The request for one that only looks."""
+        inner = self._inner(command)
+        if command.argv[: len(STAT)] == STAT:
+            return frames.seen(inner)
+        return frames.plain(frames.body(inner, command.stdin))
+
+    def _inner(self, command: Command) -> str:
+        """What the subshell is told that runs it."""
+        is_own = self.is_own(command)
+        if isinstance(command, Script) and is_own:
+            return frames.inside(command.text, command.words, command.env, command.cwd)
+        inner = frames.alone(self._argv(command), command.env, command.cwd)
+        if is_own and (path := fusing.place_of(command)) is not None:
+            return frames.if_there(path, inner)
+        return inner
+
+    def _argv(self, command: Command) -> tuple[str, ...]:
+        """Its argument list, for the shell that runs it."""
+        if self.is_own(command):
+            return command.argv
+        user = command.user or self._user
         if self._target.become.way == "su":
-            return ("runuser", "-u", user, "--")
-        keep = (f"--preserve-env={','.join(env)}",) if env else ()
-        return ("sudo", "-n", "-H", "-u", user, *keep, "--")
+            return ("runuser", "-u", user, "--", *command.argv)
+        keep = (f"--preserve-env={','.join(command.env)}",) if command.env else ()
+        return ("sudo", "-n", "-H", "-u", user, *keep, "--", *command.argv)
 
-    async def _poured(
-        self,
-        shell: Lane,
-        command: Command,
-        data: AsyncIterable[bytes],
-        sink: LineSink | None = None,
-    ) -> Completed:
-        lock = self._lock if command.changes else None
-        if lock is not None:
-            await lock.ready(shell)
-        request = frames.poured(*self._launched(command), asks=lock is not None)
-        try:
-            return await shell.pour(request, data, sink, self._output_limit)
-        except NotObeyed:
-            assert lock is not None, "nobody else asks whom the host obeys"
-            raise await lock.refusal(shell) from None
+    def _keeping(self, command: Command, size: int) -> str:
+        """The same for one that begins when so much input is there.
+
+        What stands between us and a command of somebody else, as sudo does, may read ahead.
+        """
+        words = (str(size), *self._argv(command))
+        return frames.inside(KEEP, words, command.env, command.cwd)
 
     async def _run(self, shell: Lane, command: Command, sink: LineSink | None) -> Completed:
         if command.argv == BOOT and shell.group:
             return Completed(0, f"{shell.group[-1].partition(' ')[0]}\n".encode())
-        if len(command.stdin) > INLINE:
-            return await self._poured(shell, command, _pieces(command.stdin), sink)
-        lock = self._lock if command.changes else None
-        if lock is not None:
-            await lock.ready(shell)
+        tell = self._kept if len(command.stdin) > INLINE else self._told
+        return await self._obeyed(
+            shell, command, lambda asks: tell(shell, command, sink, asks=asks)
+        )
+
+    async def _obeyed(
+        self, shell: Lane, command: Command, tell: Callable[[bool], Awaitable[Completed]]
+    ) -> Completed:
+        """What comes of a command if the host obeys us; `tell` has to ask whether it does."""
+        if self._lock is None or not command.changes:
+            return await tell(False)
+        await self._lock.ready(shell)
         try:
-            work = frames.body(*self._launched(command), command.stdin)
-            request = frames.change(work, awaited=_awaited(command)) if lock else frames.plain(work)
-            (answer,) = await shell.ask((request,), sink, self._output_limit)
+            return await tell(True)
         except NotObeyed:
-            assert lock is not None, "nobody else asks whom the host obeys"
-            raise await lock.refusal(shell) from None
+            raise await self._lock.refusal(shell) from None
+
+    async def _told(
+        self, shell: Lane, command: Command, sink: LineSink | None, *, asks: bool
+    ) -> Completed:
+        if asks:
+            work = frames.body(self._inner(command), command.stdin)
+            request = frames.change(work, awaited=_awaited(command))
+        else:
+            request = self._looked_at(command)
+        (answer,) = await shell.ask((request,), sink, self._output_limit)
         return answer
+
+    async def _kept(
+        self, shell: Lane, command: Command, sink: LineSink | None, *, asks: bool
+    ) -> Completed:
+        """A command with much input."""
+        inner = self._keeping(command, len(command.stdin))
+        return await self._handed(shell, inner, _pieces(command.stdin), sink, asks=asks)
+
+    async def _handed(
+        self,
+        shell: Lane,
+        inner: str,
+        data: AsyncIterable[bytes],
+        sink: LineSink | None,
+        *,
+        asks: bool,
+    ) -> Completed:
+        request = frames.handed(inner, asks=asks)
+        return await shell.hand(request, data, sink, self._output_limit)
 
 
 def _awaited(command: Command) -> str | None:

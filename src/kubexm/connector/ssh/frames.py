@@ -18,6 +18,8 @@ from types import MappingProxyType
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 REFUSED = b"refused"
 """In place of an exit code: the host obeys another holder."""
+ALONE = b"-"
+"""Behind an exit code: there is no mark on the other stream."""
 
 # k ENDED: the answer is complete.
 _PRELUDE = """k() { printf '%s%s\\n' "$K" "$1"; printf '%s\\n' "$K" >&2; }
@@ -66,19 +68,19 @@ def enrolled(directory: str, line: str, file: str, task: str) -> str:
     return f"{given}{_LOCK}if a ended sh; then k 0; else k 1; exit; fi\n"
 
 
+def emptied(path: str) -> str:
+    """Empties a file, without a process."""
+    return f"printf '' >{shlex.quote(path)}; k $?\n"
+
+
 DISMISSED = """printf '\\n-\\t%s\\tover\\n' "$k_group" >>"$D/$F"
 """
 """Tells that an enrolled shell is about to end, and that nobody need look for it."""
 
 
-def request(
-    argv: Sequence[str],
-    env: Mapping[str, str] = _NOTHING,
-    cwd: str | None = None,
-    stdin: bytes = b"",
-) -> str:
+def request(argv: Sequence[str], env: Mapping[str, str] = _NOTHING, cwd: str | None = None) -> str:
     """One command that only looks; its program, never a builtin of the same name."""
-    return plain(body(argv, env, cwd, stdin))
+    return plain(body(alone(argv, env, cwd)))
 
 
 def plain(work: str) -> str:
@@ -86,10 +88,20 @@ def plain(work: str) -> str:
     return f"{work}; k $?\n"
 
 
+def seen(inner: str) -> str:
+    """A look that prints a line or more if it succeeds: then answer and mark come in one piece.
+
+    Each piece costs both sides about as much as all the rest of a short look. If it fails, it is
+    made once more, to be told why.
+    """
+    shown = f'printf \'%s\\n%s0{ALONE.decode()}\\n\' "$k_out" "$K"'
+    quietly = f"k_out=$(exec </dev/null 2>/dev/null; {inner})"
+    return f"if {quietly}; then {shown}; else {body(inner)}; k $?; fi\n"
+
+
 def script(text: str, *words: str) -> str:
-    """A script that only looks, or sees to the lock; it gets words, and has the shell to itself."""
-    given = " ".join(map(shlex.quote, words))
-    return plain(f"( set -- {given}\n{text}) </dev/null")
+    """A script that only looks, or sees to the lock."""
+    return plain(body(inside(text, words)))
 
 
 def change(work: str, *, awaited: str | None = None) -> str:
@@ -100,28 +112,61 @@ def change(work: str, *, awaited: str | None = None) -> str:
     return f"if {told} && h; then {work}; k $?; else k refused; fi; a ended sh\n"
 
 
-def body(argv: Sequence[str], env: Mapping[str, str], cwd: str | None, stdin: bytes) -> str:
-    """A command in a process of its own, with its input."""
-    alone = f"( {_alone(argv, env, cwd)} )"
-    if not stdin:
-        return f"{alone} </dev/null"
-    return f"printf %s {b64encode(stdin).decode()} | base64 -d | {alone}"
+def alone(argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> str:
+    """A command for a subshell, whose place it takes."""
+    return f"{_settled(env, cwd)}exec {' '.join(map(shlex.quote, argv))}"
 
 
-def _alone(argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> str:
-    words = " ".join(map(shlex.quote, argv))
+def if_there(path: str, inner: str) -> str:
+    """What looks at a path, for a subshell, which knows by itself if there is nothing."""
+    there, what = shlex.quote(path[: path.rindex("/") + 1]), shlex.quote(path)
+    missing = f"[ -x {there} ] && [ ! -e {what} ] && [ ! -L {what} ]"
+    told = shlex.quote(f"sh: {path}: No such file or directory")
+    return f"if {missing}; then printf '%s\\n' {told} >&2; exit 1; fi; {inner}"
+
+
+def inside(
+    text: str, words: Sequence[str], env: Mapping[str, str] = _NOTHING, cwd: str | None = None
+) -> str:
+    """A script of ours for a subshell, which runs it itself."""
+    return f"{_settled(env, cwd)}set -- {' '.join(map(shlex.quote, words))} || exit\n{text}"
+
+
+def _settled(env: Mapping[str, str], cwd: str | None) -> str:
     there = f"cd -- {shlex.quote(cwd)} && " if cwd is not None else ""
-    given = "".join(f"export {name}={shlex.quote(value)} && " for name, value in env.items())
-    return f"{there}{given}exec {words}"
+    return there + "".join(f"export {name}={shlex.quote(value)} && " for name, value in env.items())
 
 
-def poured(argv: Sequence[str], env: Mapping[str, str], cwd: str | None, *, asks: bool) -> str:
-    """A command that takes the place of the shell, and reads what comes after the answer to this.
+def body(inner: str, stdin: bytes = b"") -> str:
+    """What is for a subshell in one, with its input."""
+    if not stdin:
+        return f"( {inner} ) </dev/null"
+    return f"printf %s {b64encode(stdin).decode()} | base64 -d | ( {inner} )"
 
-    Whatever goes wrong, the shell exits: it must never take data for requests.
+
+# c: all data has come, for whoever has read as much as there was to be.
+_COMPLETE = 'c() { IFS= read -r k_line && [ "$k_line" = "$K." ]; }'
+# What follows is the seal, of which `c` may have read the first line, or data that was left.
+_FOLLOWS = (
+    'IFS= read -r k_line; [ "$k_line" != "$K." ] || IFS= read -r k_line; '
+    '[ "$k_line" = "$K" ] || exit'
+)
+
+
+def handed(inner: str, *, asks: bool) -> str:
+    """A command that reads what comes after the answer to this: data, and behind it `sealed`.
+
+    It has to read neither more nor less than the data, and may ask `c` whether that was all of it:
+    who sent it may be gone. If it leaves any of it, the shell exits, for it must never take data
+    for requests.
     """
-    work = f"k 0; {_alone(argv, env, cwd)}; exit 126"
+    work = f"k 0; ( {_COMPLETE}; {inner} ); k $?; {_FOLLOWS}"
     return f"if h; then {work}; else k refused; fi\n" if asks else f"{work}\n"
+
+
+def sealed(mark: bytes) -> bytes:
+    """What follows data that was handed over to the end."""
+    return mark + b".\n" + mark + b"\n"
 
 
 def laid(path: str, piece: bytes) -> str:
@@ -129,10 +174,10 @@ def laid(path: str, piece: bytes) -> str:
     return f"printf %s {b64encode(piece).decode()} | base64 -d >>{shlex.quote(path)}"
 
 
-def reading(path: str, poured_request: str) -> str:
+def reading(path: str, handed_request: str) -> str:
     """The same request with a file as its input, which has no name any more when it begins."""
     file = shlex.quote(path)
-    return f"exec <{file} && rm -f -- {file}\n{poured_request}"
+    return f"exec <{file} && rm -f -- {file}\n{handed_request}"
 
 
 def portions(requests: Iterable[str], most: int) -> Iterator[list[str]]:
@@ -181,6 +226,8 @@ class Splitter:
 
 def _overlap(data: bytes, mark: bytes) -> int:
     """How many bytes at the end may be the beginning of a mark."""
+    if data[-1:] not in mark:
+        return 0
     for size in range(min(len(mark) - 1, len(data)), 0, -1):
         if data.endswith(mark[:size]):
             return size

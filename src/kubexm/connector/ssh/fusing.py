@@ -35,6 +35,9 @@ exec head -q -c "$size" -- "$@"
 """
 
 
+_DIGEST = "digest"
+
+
 class Kind(msgspec.Struct, frozen=True):
     """Looks that differ only in the thing that they look at."""
 
@@ -71,15 +74,22 @@ class Look(msgspec.Struct, frozen=True):
 
 def fused(commands: Sequence[Command]) -> list[Look]:
     """These commands, which only look, in as few processes as can be."""
+    if len(commands) == 1:
+        return [Look(commands[0], {"": (0,)}, None)]
+    kinds = [_kind(command) for command in commands]
     alike: dict[Hashable, list[int]] = {}
-    for number, command in enumerate(commands):
-        alike.setdefault(_alike(command) or number, []).append(number)
-    return [_look(commands, members) for members in alike.values()]
+    for number, (command, (kind, _)) in enumerate(zip(commands, kinds, strict=True)):
+        alike.setdefault(_alike(command, kind) or number, []).append(number)
+    return [_look(commands, kinds, members) for members in alike.values()]
 
 
 def answers(looks: Sequence[Look], said: Sequence[Completed]) -> dict[int, Completed]:
     """What was said to each of the commands; those that are missing have to be asked singly."""
     known: dict[int, Completed] = {}
+    if all(look.split is None for look in looks):
+        for look, answer in zip(looks, said, strict=True):
+            known.update((asker, answer) for askers in look.askers.values() for asker in askers)
+        return known
     seen: dict[str, FileStat] = {}
     # Contents are told apart by the sizes that were seen, so these come first.
     for look, answer in sorted(zip(looks, said, strict=True), key=lambda pair: not pair[0].is_stat):
@@ -90,20 +100,34 @@ def answers(looks: Sequence[Look], said: Sequence[Completed]) -> dict[int, Compl
     return known
 
 
-def _look(commands: Sequence[Command], members: Sequence[int]) -> Look:
+def place_of(command: Command) -> str | None:
+    """The path at which a command looks that says nothing but that, if there is nothing."""
+    match command.argv:
+        case (*words, path) if (*words,) == STAT:
+            pass
+        case ("find", "-L", path, *_) if command.argv == digesting(path):
+            pass
+        case _:
+            return None
+    is_plain = path.startswith("/") and not path.endswith("/") and command.cwd is None
+    return path if is_plain else None
+
+
+def _look(
+    commands: Sequence[Command], kinds: Sequence[tuple[Kind | None, str]], members: Sequence[int]
+) -> Look:
     first = commands[members[0]]
-    kind, _ = _kind(first)
+    kind, _ = kinds[members[0]]
     askers: dict[str, list[int]] = {}
     for number in members:
-        askers.setdefault(_kind(commands[number])[1], []).append(number)
+        askers.setdefault(kinds[number][1], []).append(number)
     if kind is None or len(askers) == 1:
         return Look(first, askers, None)
     return Look(replace(first, argv=kind.several([*askers])), askers, kind.split)
 
 
-def _alike(command: Command) -> tuple[Hashable, ...] | None:
+def _alike(command: Command, kind: Kind | None) -> tuple[Hashable, ...] | None:
     """What looks have in common that one process can make; None if it can't."""
-    kind, _ = _kind(command)
     if kind is None or command.stdin:
         return None
     env = tuple(command.env.items())
@@ -117,7 +141,7 @@ def _kind(command: Command) -> tuple[Kind | None, str]:
             split = _lines if argv[0] == "stat" else _blocks
             return Kind((*words,), lambda names: (*words, *names), split), name
         case ("find", "-L", name, *_) if argv == digesting(name):
-            return Kind("digest", lambda names: digesting(*names), _lines), name
+            return Kind(_DIGEST, lambda names: digesting(*names), _lines), name
         case ("dd", source, block, *_):
             name, size = source.removeprefix("if="), block.removeprefix("bs=")
             if size.isdecimal() and argv == reading(name, int(size), count=1):

@@ -27,17 +27,20 @@ class Lane(Protocol):
     ) -> list[Completed]:
         """The answers to these requests; `ConnectionLost` if it is gone before it has answered."""
 
-    async def pour(
+    async def hand(
         self,
         request: str,
         data: AsyncIterable[bytes],
         sink: LineSink | None = None,
         limit: int | None = None,
     ) -> Completed:
-        """The end of a command that reads all of this data; it is asked by `frames.poured`."""
+        """The end of a command that reads as many bytes as these; asked by `frames.handed`."""
 
-    async def enroll(self, request: str) -> Completed:
-        """Have it recorded on the host, by a request of `frames.enrolled`, before it changes it."""
+    def enroll(self, request: str) -> None:
+        """Have it recorded on the host, by a request of `frames.enrolled`, before it changes it.
+
+        `StepFailed` comes of the next request if it can't be.
+        """
 
     @property
     def is_over(self) -> bool:

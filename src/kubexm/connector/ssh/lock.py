@@ -21,11 +21,13 @@ from kubexm.connector.ssh.lane import Lane
 from kubexm.connector.takeover import Patience
 from kubexm.errors import Refused, StepFailed, TimedOut
 
+_LEFT = 20
 # The directory, token, task, line and our file are $1 to $5. Of the holder that is found, or
 # becomes it, the line is printed; 3 says that it is another one, 4 that somebody keeps the
 # directory locked. Behind the line comes what is recorded of lesser tokens, and in our file: it is
 # of an earlier connection. It is read last: who has not seen our token by then has its group
-# recorded. `tee` says what is wrong with a disk, a shell does not.
+# recorded. What is empty was left by those who were done; a few of these may stay. `tee` says what
+# is wrong with a disk, a shell does not.
 _TAKE = f"""umask 077
 [ -d "$1" ] || mkdir -p -- "$1" || exit 1
 exec 9<"$1" || exit 1
@@ -48,10 +50,15 @@ if [ "$token" != "$2" ]; then
   found=$4
 fi
 printf '%s\\n' "$found"
+left=
 for file in "$1"/groups.*; do
-  [ -e "$file" ] || continue
-  if [ "${{file##*.}}" -lt "$2" ] || [ "$file" = "$1/$5" ]; then cat -- "$file"; fi
+  if [ -s "$file" ]; then
+    if [ "${{file##*.}}" -lt "$2" ] || [ "$file" = "$1/$5" ]; then cat -- "$file"; fi
+  elif [ -e "$file" ] && [ "${{file##*.}}" -lt "$2" ]; then
+    left=x$left
+  fi
 done
+[ ${{#left}} -lt {_LEFT} ] || find "$1" -maxdepth 1 -name 'groups.*' -empty ! -name "*.$2" -delete
 """
 _FORGET = """
 for file in "$1"/groups.*; do
@@ -83,12 +90,8 @@ class RemoteLock:
         async with self._taking:
             if self._line is None:
                 self._line = await self._take(shell)
-        told = frames.enrolled(self._directory, self._line, self._file, self._claim.task)
-        answer = await shell.enroll(told)
-        if not answer.ok:
-            raise StepFailed(
-                f"can't record commands in `{self._directory}`: {answer.error_text}", hint=_DISK
-            )
+        task = self._claim.task
+        shell.enroll(frames.enrolled(self._directory, self._line, self._file, task))
 
     def lose(self) -> None:
         """The connection is gone: what runs over it is for the next one to end."""
@@ -106,7 +109,7 @@ class RemoteLock:
 
     async def release(self, shell: Lane) -> None:
         """Nothing of ours runs any more; the token stays as the last one seen."""
-        await shell.ask((_asked("rm", "-f", "--", f"{self._directory}/{self._file}"),))
+        await shell.ask((frames.emptied(f"{self._directory}/{self._file}"),))
 
     async def _take(self, shell: Lane) -> str:
         line, _, recorded = (await self._laid(shell)).partition("\n")

@@ -17,7 +17,7 @@ from kubexm.connector.output import Output
 from kubexm.connector.ssh import frames
 from kubexm.connector.ssh.become import Become, Entry
 from kubexm.connector.ssh.lane import NotObeyed
-from kubexm.errors import ConnectionLost, Refused
+from kubexm.errors import ConnectionLost, Refused, StepFailed
 
 STDOUT, STDERR = 1, 2
 START_SECONDS = 30.0
@@ -36,7 +36,8 @@ class Shell(asyncssh.SSHClientSession[bytes]):
         self._over: asyncio.Future[None] = loop.create_future()
         self._hears = True
         self._loss: Exception
-        self._last: Answer | None = None
+        self._mark = b""
+        self._enrolment = ""
         self._writable = asyncio.Event()
         self._writable.set()
         self.group: tuple[str, ...] = ()
@@ -68,33 +69,34 @@ class Shell(asyncssh.SSHClientSession[bytes]):
     ) -> list[Completed]:
         """The answers to these requests; `ConnectionLost` if it is gone before it has answered."""
         answers = [Answer(sink, limit) for _ in requests]
-        self._expect(answers)
-        await self._tell(requests)
+        await self._told(requests, answers)
         return [await answer.given() for answer in answers]
 
-    async def pour(
+    async def hand(
         self,
         request: str,
         data: AsyncIterable[bytes],
         sink: LineSink | None = None,
         limit: int | None = None,
     ) -> Completed:
-        """The end of a command that takes the place of the shell and reads all of this data.
+        """The end of a command that reads as many bytes as these; the shell stays if it is good.
 
-        The request tells when it is about to do so: until then, the shell may read ahead.
+        The request tells when it is about to begin: until then, the shell may read ahead.
         """
         self.is_spent = True
         begun, last = Answer(), Answer(sink, limit)
-        self._expect((begun, last))
-        await self._tell((request,))
-        return await self._fed(begun, last, data)
+        await self._told((request,), (begun, last))
+        done = await self.fed(begun, last, data)
+        if done.ok:
+            self.is_spent = False
+        else:
+            self.close()  # nobody knows how much of it was read
+        return done
 
-    async def enroll(self, request: str) -> Completed:
-        """Have it recorded on the host."""
-        (answer,) = await self.ask((request,))
-        self.is_enrolled = answer.ok
-        self.is_spent = not answer.ok
-        return answer
+    def enroll(self, request: str) -> None:
+        """Have it recorded on the host before anything else that it is told."""
+        self._enrolment = request
+        self.is_enrolled = True
 
     @property
     def is_over(self) -> bool:
@@ -125,35 +127,63 @@ class Shell(asyncssh.SSHClientSession[bytes]):
         _, group = await self.ask((frames.started(mark), frames.GROUP))
         self.group = frames.read_group(group.text)
 
-    async def _tell(self, requests: Sequence[str]) -> None:
+    async def _told(self, requests: Sequence[str], answers: Sequence[Answer]) -> None:
+        recorded = self._recorded_first()
+        self.expect((*recorded, *answers))
         try:
-            self._channel.write(frames.joined(requests))
+            self._channel.write(frames.joined((self._enrolment, *requests)))
         except OSError:
             await self.gone()
             raise self._loss from None
+        self._enrolment = ""
+        for answer in recorded:
+            if not (done := await answer.given()).ok:
+                self.is_spent = True
+                raise not_recorded(done)
+
+    def _recorded_first(self) -> Sequence[Answer]:
+        return (Answer(),) if self._enrolment else ()
 
     def _listen(self, mark: str) -> None:
-        self._streams = {number: _Stream(number, mark.encode()) for number in (STDOUT, STDERR)}
+        self._mark = mark.encode()
+        said, complained = _Stream(STDOUT, self._mark), _Stream(STDERR, self._mark)
+        said.other = complained
+        self._streams = {STDOUT: said, STDERR: complained}
 
-    def _expect(self, answers: Sequence[Answer]) -> None:
+    def expect(self, answers: Sequence[Answer]) -> None:
+        """What it was told is answered here, in this order."""
         for stream in self._streams.values():
             stream.expect(answers)
 
-    async def _fed(self, begun: Answer, last: Answer, data: AsyncIterable[bytes]) -> Completed:
+    async def fed(self, begun: Answer, last: Answer, data: AsyncIterable[bytes]) -> Completed:
         """Hand data to a command from when it has begun, until its end."""
-        self._last = last
         try:
             await begun.given()
         except NotObeyed:
             for stream in self._streams.values():
                 stream.forget(last)
             raise
-        with suppress(OSError):  # it does not want the rest
-            async for piece in data:
-                self._channel.write(piece)
-                await self._writable.wait()
-            self._channel.write_eof()
+        try:
+            await self._write(data)
+        except Exception:
+            self.close()  # it would wait for the rest
+            raise
         return await last.given()
+
+    async def _write(self, data: AsyncIterable[bytes]) -> None:
+        async for piece in data:
+            if not self._takes(piece):
+                return
+            await self._writable.wait()
+        self._takes(frames.sealed(self._mark))
+
+    def _takes(self, piece: bytes) -> bool:
+        """Write to it; False if it does not want the rest."""
+        try:
+            self._channel.write(piece)
+        except OSError:
+            return False
+        return True
 
     # What asyncssh tells.
 
@@ -186,8 +216,6 @@ class Shell(asyncssh.SSHClientSession[bytes]):
         self._writable.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._last is not None and exc is None:
-            self._last.over(self._channel.get_exit_status(), self._channel.get_exit_signal())
         self._writable.set()
         self._loss = self._lost(exc)
         self._enter(self._loss)
@@ -218,6 +246,14 @@ class Shell(asyncssh.SSHClientSession[bytes]):
         if not self._has_spoken:
             return self._entry.refusal(f"exit code {self._channel.get_exit_status()}")
         return ConnectionLost("the shell on the host has ended")
+
+
+def not_recorded(answer: Completed) -> StepFailed:
+    """Why nothing may be changed by a shell that could not be enrolled."""
+    return StepFailed(
+        f"can't record a command on the host: {answer.error_text}",
+        hint="see that its disk is neither full nor read-only, and that the user may write there",
+    )
 
 
 def _acknowledge(connection: asyncssh.SSHClientConnection) -> None:
@@ -266,12 +302,6 @@ class Answer(msgspec.Struct, eq=False):
         if self.ends == 2 and not self.done.done():
             self.done.set_result(None)
 
-    def over(self, status: int | None, ended_by: object) -> None:
-        """The command that took the place of the shell has ended."""
-        self.exit = status if status is not None and ended_by is None else 255
-        if not self.done.done():
-            self.done.set_result(None)
-
     @staticmethod
     def _all(output: Output | None) -> bytes:
         return output.finish() if output is not None else b""
@@ -286,6 +316,7 @@ class _Stream:
         self._answers: deque[Answer] = deque()
         self.feed = self._splitter.feed
         self.has_spoken = False
+        self.other: _Stream | None = None
 
     def expect(self, answers: Sequence[Answer]) -> None:
         self._answers.extend(answers)
@@ -312,4 +343,8 @@ class _Stream:
 
     def _end(self, code: bytes) -> None:
         self.has_spoken = True
-        self._answers.popleft().end(code)
+        answer = self._answers.popleft()
+        if self.other is not None and code.endswith(frames.ALONE):
+            self.other.forget(answer)
+            answer.end(b"")
+        answer.end(code.removesuffix(frames.ALONE))

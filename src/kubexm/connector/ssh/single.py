@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from kubexm.connector.base import Completed, LineSink
 from kubexm.connector.ssh import frames
 from kubexm.connector.ssh.become import LOGIN_HINT, Become, Form, ScriptEntry
-from kubexm.connector.ssh.shell import START_SECONDS, Answer, Shell
+from kubexm.connector.ssh.shell import START_SECONDS, Answer, Shell, not_recorded
 from kubexm.errors import ConnectionLost, KubexmError, Refused, StepFailed
 
 LONGEST = 90 << 10
@@ -37,15 +37,17 @@ _MAKE_FILE = 'umask 077 && mktemp -- "${TMPDIR:-/tmp}/kubexm.XXXXXXXXXX"'
 class Script(Shell):
     """A shell that runs one script and ends."""
 
-    def __init__(self, become: Become | None, form: Form, requests: Sequence[str]) -> None:
-        mark = secrets.token_hex(16)
+    def __init__(
+        self, become: Become | None, form: Form, requests: Sequence[str], mark: str | None = None
+    ) -> None:
+        mark = mark or secrets.token_hex(16)
         text = frames.joined((frames.started(mark), frames.GROUP, *requests))
         entry = ScriptEntry(become, form, text)
         super().__init__(entry)
         self._command = entry.command
         self._started, self._group = Answer(), Answer()
         self._listen(mark)
-        self._expect((self._started, self._group))
+        self.expect((self._started, self._group))
         self._is_open = False
 
     async def open(self, connection: asyncssh.SSHClientConnection) -> None:
@@ -65,14 +67,6 @@ class Script(Shell):
                 raise
             raise ConnectionLost(f"the connection was lost: {error}") from error
         self._is_open = True
-
-    def expect(self, answers: Sequence[Answer]) -> None:
-        """Its requests are answered here, in this order."""
-        self._expect(answers)
-
-    async def fed(self, begun: Answer, last: Answer, data: AsyncIterable[bytes]) -> Completed:
-        """The end of a command that reads this data."""
-        return await self._fed(begun, last, data)
 
     async def located(self) -> str | None:
         """The process group, as soon as it is known; None if it is over."""
@@ -184,30 +178,33 @@ class Single:
             await script.ended()
         return found
 
-    async def pour(
+    async def hand(
         self,
         request: str,
         data: AsyncIterable[bytes],
         sink: LineSink | None = None,
         limit: int | None = None,
     ) -> Completed:
-        """The end of a command that reads this data: from us, or else from a file there."""
+        """The end of a command that reads as many bytes as these: from us, or from a file there."""
+        begun, last, mark = Answer(), Answer(sink, limit), secrets.token_hex(16)
         if self._sessions.form.has_input:
-            return await self._poured(request, data, sink, limit)
+            script = await self._begun((request,), (begun, last), mark)
+            return await script.fed(begun, last, data)
         file = (await self._did(_MAKE_FILE)).text
         try:
             async for piece in _small(data):
                 await self._did(frames.laid(file, piece))
-            return await self._poured(frames.reading(file, request), _nothing(), sink, limit)
+            await self._did(frames.laid(file, frames.sealed(mark.encode())))
+            script = await self._begun((frames.reading(file, request),), (begun, last), mark)
+            return await script.fed(begun, last, _nothing())
         except BaseException:
             await asyncio.shield(self._removed(file))
             raise
 
-    async def enroll(self, request: str) -> Completed:
+    def enroll(self, request: str) -> None:
         """Have each script recorded from now on, before anything else in it."""
         self._enrolment = (request,)
         self.is_enrolled = True
-        return Completed(0)
 
     @property
     def is_over(self) -> bool:
@@ -232,23 +229,28 @@ class Single:
         if self._script is not None:
             self._script.close()
 
-    async def _begun(self, requests: Sequence[str], answers: Sequence[Answer]) -> Script:
+    async def _begun(
+        self, requests: Sequence[str], answers: Sequence[Answer], mark: str | None = None
+    ) -> Script:
         """A script of these requests that has begun, and is recorded if it must be."""
         _require_short(requests)
         last = (frames.DISMISSED,) if self._enrolment else ()
         recorded = [Answer() for _ in self._enrolment]
-        script = await self._opened((*self._enrolment, *requests, *last), [*recorded, *answers])
+        whole = (*self._enrolment, *requests, *last)
+        script = await self._opened(whole, [*recorded, *answers], mark)
         self.group = await script.found()
         for answer in recorded:
             done = await answer.given()
             if not done.ok:
-                raise StepFailed(f"can't record a command on the host: {done.error_text}")
+                raise not_recorded(done)
         return script
 
-    async def _opened(self, requests: Sequence[str], answers: Sequence[Answer]) -> Script:
+    async def _opened(
+        self, requests: Sequence[str], answers: Sequence[Answer], mark: str | None
+    ) -> Script:
         tries = _TRIES
         while True:
-            self._script = script = Script(self._become, self._sessions.form, requests)
+            self._script = script = Script(self._become, self._sessions.form, requests, mark)
             script.expect(answers)
             try:
                 await self._sessions.open(script)
@@ -260,13 +262,6 @@ class Single:
                     raise Refused(f"the host opens no session: {error.reason}") from error
             # A session may be one for the host for a while after it has ended for us.
             tries = _TRIES if await self._sessions.room() else tries - 1
-
-    async def _poured(
-        self, request: str, data: AsyncIterable[bytes], sink: LineSink | None, limit: int | None
-    ) -> Completed:
-        begun, last = Answer(), Answer(sink, limit)
-        script = await self._begun((request,), (begun, last))
-        return await script.fed(begun, last, data)
 
     async def _did(self, work: str) -> Completed:
         """Work on a file of input, which is a change if the command is one."""

@@ -6,18 +6,16 @@ transfer that was cut off goes on from there, also after kubexm was killed.
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import Protocol
 
-from kubexm.connector.base import C_LOCALE, Command, Completed, Progress
-from kubexm.connector.scripts import ARRIVED, DIFFERS, TAKE
+from kubexm.connector.base import C_LOCALE, Command, Completed, Progress, script
+from kubexm.connector.scripts import ARRIVED, DIFFERS, HANDED, TAKE, reason
 from kubexm.connector.source import Source, part_beside
 from kubexm.errors import StepFailed
 
 SMALL = 1 << 20
 """Files up to this size are sent without a look: whoever sends one has looked, or can afford it."""
-_LINE = re.compile(r"^sh: \d+: ")
 
 
 class Runs(Protocol):
@@ -25,7 +23,9 @@ class Runs(Protocol):
 
     async def exec(self, command: Command) -> Completed: ...
 
-    async def feed(self, command: Command, data: AsyncIterable[bytes]) -> Completed: ...
+    async def hand(self, command: Command, data: AsyncIterable[bytes], size: int) -> Completed: ...
+
+    def is_own(self, command: Command) -> bool: ...
 
 
 class Upload:
@@ -41,21 +41,25 @@ class Upload:
         self._sudo = sudo
         self._progress = progress or (lambda done, total: None)
 
-    async def run(self, mode: str, owner: str, group: str) -> bool:
-        """Bring the file there; False if it was there already."""
-        wanted, size = await self._source.digest(), str(self._source.size)
-        is_there, start = await self._found(wanted) if self._source.size > SMALL else (False, 0)
-        if is_there:
-            return False
-        words = (self._path, self._part, size, wanted, mode, owner, group, str(start))
-        done = await self._host.feed(self._command(TAKE, *words), self._counted(start))
+    async def run(self, looks: tuple[str, str, str]) -> bool:
+        """Bring the file there, with this mode, owner and group; False if it was there already."""
+        wanted = await self._source.digest()
+        is_there, start = await self._found(wanted)
+        if not is_there:
+            size = self._source.size
+            check = HANDED if self._host.is_own(self._command(TAKE)) else wanted
+            words = (self._path, self._part, str(size), check, *looks, str(start))
+            command = self._command(TAKE, *words)
+            done = await self._host.hand(command, self._counted(start), size - start)
+            await self._require(done)
+        return not is_there
+
+    async def _require(self, done: Completed) -> None:
+        """See that it is in its place."""
         if done.exit == DIFFERS:
             raise await self._source.refusal(self._path, done.text)
         if not done.ok:
-            # Without the line of our script that it happened in.
-            reason = _LINE.sub("", done.error_text)
-            raise StepFailed(f"can't write `{self._path}`: {reason}")
-        return True
+            raise StepFailed(f"can't write `{self._path}`: {reason(done.error_text)}")
 
     async def _found(self, wanted: str) -> tuple[bool, int]:
         """Whether the file is there, and if not, from where on the rest has to be sent."""
@@ -78,6 +82,5 @@ class Upload:
             done += len(piece)
             self._progress(done, self._source.size)
 
-    def _command(self, script: str, *words: str, changes: bool = True) -> Command:
-        argv = ("sh", "-c", script, "sh", *words)
-        return Command(argv, env=C_LOCALE, sudo=self._sudo, changes=changes)
+    def _command(self, text: str, *words: str, changes: bool = True) -> Command:
+        return script(text, *words, env=C_LOCALE, sudo=self._sudo, changes=changes)

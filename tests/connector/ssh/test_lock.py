@@ -1,0 +1,46 @@
+"""What the lock of a host does with the files that earlier runs have left."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kubexm.connector.ssh import lock
+
+MANY, FEW = lock._LEFT + 5, lock._LEFT - 1
+
+
+def take(place: Path, token: int) -> list[str]:
+    """Become the holder; the lines that are told."""
+    words = (str(place), str(token), "task", f"{token}\ttask\tsince\twho", f"groups.h1.{token}")
+    done = subprocess.run(
+        ["sh", "-c", lock._TAKE, "sh", *words], capture_output=True, check=True, timeout=20
+    )
+    return done.stdout.decode().splitlines()
+
+
+def left(place: Path) -> list[str]:
+    return sorted(path.name for path in place.glob("groups.*"))
+
+
+@pytest.mark.parametrize(("count", "stay"), [(FEW, FEW), (MANY, 0)])
+def test_of_files_that_are_empty_a_few_may_stay(tmp_path: Path, count: int, stay: int) -> None:
+    for number in range(count):
+        (tmp_path / f"groups.h1.{number + 1}").touch()
+
+    told = take(tmp_path, 1000)
+
+    assert told == ["1000\ttask\tsince\twho"]
+    assert len(left(tmp_path)) == stay
+
+
+def test_what_earlier_ones_have_recorded_is_told_and_stays(tmp_path: Path) -> None:
+    for number in range(MANY):
+        (tmp_path / f"groups.h1.{number + 1}").touch()
+    (tmp_path / "groups.h1.500").write_text("+\tsomething that runs\n")
+    (tmp_path / "groups.h2.1000").touch()
+
+    told = take(tmp_path, 1000)
+
+    assert told[1:] == ["+\tsomething that runs"]
+    assert left(tmp_path) == ["groups.h1.500", "groups.h2.1000"]
