@@ -156,6 +156,6 @@ COMPILE = build/lock/bin/uv pip compile --quiet pyproject.toml --universal --pyt
 
 .PHONY: clean
 clean: ## remove all that these targets made
-	@for lab in .lab .lab-bench .lab-fleet .lab-tests; do [ ! -e $$lab ] || $(PYTHON) -m lab --path $$lab down; done
+	@for lab in .lab .lab-bench .lab-fleet .lab-tests /dev/shm/kubexm-bench; do [ ! -e $$lab ] || $(PYTHON) -m lab --path $$lab down; done
 	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	find src tests lab -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,12 +1,13 @@
 """Many SSH hosts to measure with: one real host of the lab, which answers at many addresses.
 
-    python bench/sshbed.py up 50      a bed with 50 addresses, in .lab-bench
+    python bench/sshbed.py up 50      a bed with 50 addresses; it says where
     python bench/sshbed.py down       nothing of it stays
 
-It needs root and what the lab needs. `.lab-bench/bed` has the addresses, what gets in there, and
+It needs root and what the lab needs. Its place, with the disk of the host, is in memory if that can
+be: disks differ more than what is measured. `bed` in it has the addresses, what gets in there, and
 the same work for kubexm, Ansible and pyinfra; what uses it runs in the lab's network:
 
-    python -m lab --path .lab-bench run -- kubexm run -f .lab-bench/bed/kubexm/50/w1.yaml
+    python -m lab --path PLACE run -- kubexm run -f PLACE/bed/kubexm/50/w1.yaml
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from lab.commands import run  # noqa: E402
 from lab.errors import LabError  # noqa: E402
 from lab.site import Site  # noqa: E402
 
-PLACE = HERE.parent / ".lab-bench"
+MEMORY = Path("/dev/shm")
+PLACE = MEMORY / "kubexm-bench" if os.access(MEMORY, os.W_OK) else HERE.parent / ".lab-bench"
 MOST = 500
 HOSTS = 50
 FEW = 3
