@@ -270,7 +270,8 @@ class TestLock:
         recorded = on(to(lab_network, "node1", user), run, **self.claim(5))
 
         assert [word for word in recorded if word in "+-"] == ["+", "-", "+"]
-        assert lab_network.ssh("root@node1", f"ls {self.PLACE}").stdout == "holder\n"
+        left = lab_network.ssh("root@node1", f"find {self.PLACE} -type f -not -empty").stdout
+        assert left == f"{self.PLACE}/holder\n"
 
     def test_a_later_run_ends_what_an_earlier_one_runs_and_that_is_refused(
         self, lab_network: Lab, user: str

@@ -1,5 +1,6 @@
 """What the lock of a host does with the files that earlier runs have left."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -10,12 +11,17 @@ from kubexm.connector.ssh import lock
 MANY, FEW = lock._LEFT + 5, lock._LEFT - 1
 
 
-def take(place: Path, token: int) -> list[str]:
+def take(place: Path, token: int, **env: str) -> list[str]:
     """Become the holder; the lines that are told."""
     words = (str(place), str(token), "task", f"{token}\ttask\tsince\twho", f"groups.h1.{token}")
     done = subprocess.run(
-        ["sh", "-c", lock._TAKE, "sh", *words], capture_output=True, check=True, timeout=20
+        ["sh", "-c", lock._TAKE, "sh", *words],
+        capture_output=True,
+        check=True,
+        timeout=20,
+        env={**os.environ, **env},
     )
+    assert done.stderr == b""
     return done.stdout.decode().splitlines()
 
 
@@ -44,3 +50,17 @@ def test_what_earlier_ones_have_recorded_is_told_and_stays(tmp_path: Path) -> No
 
     assert told[1:] == ["+\tsomething that runs"]
     assert left(tmp_path) == ["groups.h1.500", "groups.h2.1000"]
+
+
+def test_nothing_is_wrong_if_somebody_else_sweeps_at_the_same_time(tmp_path: Path) -> None:
+    place, tools = tmp_path / "place", tmp_path / "tools"
+    place.mkdir()
+    tools.mkdir()
+    (tools / "find").write_text("#!/bin/sh\necho it is gone >&2\nexit 1\n")
+    (tools / "find").chmod(0o755)
+    for number in range(MANY):
+        (place / f"groups.h1.{number + 1}").touch()
+
+    told = take(place, 1000, PATH=f"{tools}:{os.environ['PATH']}")
+
+    assert told == ["1000\ttask\tsince\twho"]

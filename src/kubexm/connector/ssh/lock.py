@@ -25,9 +25,9 @@ _LEFT = 20
 # The directory, token, task, line and our file are $1 to $5. Of the holder that is found, or
 # becomes it, the line is printed; 3 says that it is another one, 4 that somebody keeps the
 # directory locked. Behind the line comes what is recorded of lesser tokens, and in our file: it is
-# of an earlier connection. It is read last: who has not seen our token by then has its group
-# recorded. What is empty was left by those who were done; a few of these may stay. `tee` says what
-# is wrong with a disk, a shell does not.
+# of an earlier connection. It is read last, when we are the holder: who has not seen our token by
+# then has its group recorded. What is empty was left by those who were done; a few of these may
+# stay. `tee` says what is wrong with a disk, a shell does not.
 _TAKE = f"""umask 077
 [ -d "$1" ] || mkdir -p -- "$1" || exit 1
 exec 9<"$1" || exit 1
@@ -49,6 +49,7 @@ if [ "$token" != "$2" ]; then
   sync -- "$1/holder.new" && mv -f -- "$1/holder.new" "$1/holder" || exit 1
   found=$4
 fi
+exec 9<&-
 printf '%s\\n' "$found"
 left=
 for file in "$1"/groups.*; do
@@ -58,7 +59,8 @@ for file in "$1"/groups.*; do
     left=x$left
   fi
 done
-[ ${{#left}} -lt {_LEFT} ] || find "$1" -maxdepth 1 -name 'groups.*' -empty ! -name "*.$2" -delete
+[ ${{#left}} -lt {_LEFT} ] ||
+find "$1" -maxdepth 1 -name 'groups.*' -empty ! -name "*.$2" -delete 2>/dev/null || :
 """
 _FORGET = """
 for file in "$1"/groups.*; do
