@@ -41,9 +41,11 @@ def begun(store: Store, name: str = "demo") -> tuple[Run, Lease]:
     return run, store.acquire(run.id)
 
 
-def journal(path: Path, lease: Lease, *, ride: float = 3600, slow: float = math.inf) -> SqlJournal:
+def journal(
+    path: Path, lease: Lease, *, ride: float = 3600, slow: float = math.inf, rest: float = 0.0
+) -> SqlJournal:
     """A journal whose doings do not depend on how fast this machine is."""
-    return SqlJournal(Database(path), lease, Seals(path), ride=ride, slow=slow)
+    return SqlJournal(Database(path), lease, Seals(path), ride=ride, slow=slow, rest=rest)
 
 
 def stored_numbers(path: Path) -> list[int]:

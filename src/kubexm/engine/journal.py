@@ -26,7 +26,7 @@ class Journal(Protocol):
     def append(self, record: AnyRecord, *, urgent: bool, within: float = 0.0) -> int:
         """Add a record; an urgent one starts a commit, another rides along within 250 ms.
 
-        `within`: an urgent one need not be committed earlier than so many seconds after the last.
+        `within`: for how many seconds after the last commit an urgent one may wait for others.
         """
 
     def settle(self) -> bool:

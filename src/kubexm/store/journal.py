@@ -41,6 +41,9 @@ WAITING_LINES = 20_000
 SLOW = 0.002
 """Where commits take longer than this, in seconds, the loop does not wait for them."""
 
+REST = 10
+"""Commits that need not come at once leave so many times as long to other work as they take."""
+
 _WITH_ASIDE = (LedgerEntry, Turned)
 
 
@@ -55,12 +58,14 @@ class SqlJournal:
         *,
         ride: float = RIDE,
         slow: float = SLOW,
+        rest: float = REST,
     ) -> None:
         self._database = database
         self._lease = lease
         self._seals = seals
         self._ride = ride
         self._slow = slow
+        self._rest = rest
         self._batch = Batch(0, 0)
         self._reported = 0
         self._lines_written = 0
@@ -99,7 +104,7 @@ class SqlJournal:
     def append(self, record: AnyRecord, *, urgent: bool, within: float = 0.0) -> int:
         """Add a record; an urgent one starts a commit, another rides along within 250 ms.
 
-        `within`: an urgent one need not be committed earlier than so many seconds after the last.
+        `within`: for how many seconds after the last commit an urgent one may wait for others.
 
         Once the journal is broken, records are dropped and their numbers never reported.
         """
@@ -114,11 +119,12 @@ class SqlJournal:
             batch.asides.append(self._aside(record))
         batch.records.append(encode(record))
         batch.last = number = batch.last + 1
-        wait = self._handed_at + within - self._loop.time() if urgent and within else 0.0
-        if urgent and wait <= 0.0:
-            self._hand_over_soon()
+        if not urgent:
+            self._hand_over_within(self._ride)
+        elif (wait := self._pause(within)) > 0.0:
+            self._hand_over_within(wait)
         else:
-            self._hand_over_within(wait if urgent else self._ride)
+            self._hand_over_soon()
         return number
 
     def log(self, line: LogLine) -> None:
@@ -193,6 +199,12 @@ class SqlJournal:
         if not self._called:
             self._called = True
             self._loop.call_soon(self._hand_over_in_turn)
+
+    def _pause(self, within: float) -> float:
+        """How long to wait for others, so that not much of the time goes into commits."""
+        if not within:
+            return 0.0
+        return self._handed_at + min(within, self._rest * self._pace) - self._loop.time()
 
     def _hand_over_within(self, seconds: float) -> None:
         due = self._loop.time() + seconds
