@@ -1,9 +1,12 @@
 """What files hold: read once, and once more when they were written."""
 
 import os
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -92,6 +95,70 @@ def test_who_asks_for_a_file_that_is_being_read_waits_for_that(
 
 
 @pytest.mark.usefixtures("sure")
+def test_many_files_are_read_by_as_many_readers_as_there_are_cores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [tmp_path / str(number) for number in range(50)]
+    for path in paths:
+        path.write_text(path.name)
+    known, at_once, running = Digests(), [0], set[int]()
+    read = known._read
+
+    def noted(descriptor: int, found: Any) -> str:
+        running.add(threading.get_ident())
+        at_once.append(len(running))
+        time.sleep(0.001)
+        digest = read(descriptor, found)
+        running.discard(threading.get_ident())
+        return digest
+
+    monkeypatch.setattr(known, "_read", noted)
+
+    for path in paths:
+        known.begin(path)
+    for path in paths:
+        with path.open() as file:
+            assert known.of(file.fileno()) == digest(path.name.encode())
+
+    assert 0 < max(at_once) <= (os.cpu_count() or 1)
+
+
+@pytest.mark.usefixtures("sure")
+def test_a_file_that_is_wanted_when_all_readers_have_gone_is_read(tmp_path: Path) -> None:
+    known = Digests()
+    for number in range(3 * (os.cpu_count() or 1)):
+        path = tmp_path / str(number)
+        path.write_text(path.name)
+        known.begin(path)
+        with path.open() as file:
+            assert known.of(file.fileno()) == digest(path.name.encode())
+
+
+@pytest.mark.usefixtures("sure")
+def test_another_file_in_its_place_is_not_taken_for_it(
+    opened: tuple[Path, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, descriptor = opened
+    known, held = Digests(), threading.Lock()
+    monkeypatch.setattr(known, "_next", gated(held, known._next))
+
+    with held:
+        known.begin(path)
+        path.unlink()
+        path.write_bytes(b"other")
+
+    assert known.of(descriptor) == digest(b"first")
+
+
+def gated(gate: threading.Lock, work: Callable[[], Any]) -> Callable[[], Any]:
+    def once_open() -> Any:
+        with gate:
+            return work()
+
+    return once_open
+
+
+@pytest.mark.usefixtures("sure")
 class TestLaterProcesses:
     @pytest.fixture(autouse=True)
     def _small(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +177,7 @@ class TestLaterProcesses:
     def test_pass_over_what_makes_no_sense(self, opened: tuple[Path, int], tmp_path: Path) -> None:
         _, descriptor = opened
         kept = tmp_path / "kept"
-        signature = " ".join(map(str, digests.signature(descriptor)))
+        signature = " ".join(map(str, digests.signature(os.fstat(descriptor))))
         kept.write_bytes(
             b"\xff\n\n1 2 3\n" + f"{signature} short\nx{signature} {'0' * 64}".encode()
         )

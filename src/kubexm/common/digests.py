@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
 from concurrent.futures import Future
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 
 LARGE = 8 << 20
 """Bytes from which on it is worth the while."""
@@ -31,6 +32,9 @@ class Digests:
         """`file`: where it is kept; if that fails, it is done without."""
         self._known: dict[_Signature, str] = {}
         self._under_way: dict[_Signature, Future[str]] = {}
+        self._wanted: deque[tuple[Path, _Signature, Future[str]]] = deque()
+        self._readers = 0
+        self._counting = Lock()
         self._file = file
         if file is not None:
             with suppress(OSError):
@@ -44,36 +48,50 @@ class Digests:
 
     def of(self, descriptor: int) -> str:
         """The digest of an open file; of one that has not changed, without reading it again."""
-        found = signature(descriptor)
+        found = signature(os.fstat(descriptor))
         if (begun := self._under_way.get(found)) is not None:
-            return begun.result()
+            with suppress(OSError):
+                return begun.result()
         return self._known.get(found) or self._read(descriptor, found)
 
     def begin(self, path: Path) -> None:
         """Read a file beside whatever else is done; who asks for its digest waits for that."""
-        descriptor = os.open(path, os.O_RDONLY)
-        found, digest = signature(descriptor), Future[str]()
+        found = signature(path.stat())
         if found in self._known or found in self._under_way:
-            os.close(descriptor)
-        else:
-            self._under_way[found] = digest
-            Thread(target=self._work, args=(descriptor, found, digest), daemon=True).start()
+            return
+        digest = self._under_way[found] = Future[str]()
+        with self._counting:
+            self._wanted.append((path, found, digest))
+            if self._readers >= (os.cpu_count() or 1):
+                return
+            self._readers += 1
+        Thread(target=self._work, daemon=True).start()
 
-    def _work(self, descriptor: int, found: _Signature, digest: Future[str]) -> None:
-        try:
-            digest.set_result(self._read(descriptor, found))
-        except OSError as error:
-            digest.set_exception(error)
-        finally:
+    def _work(self) -> None:
+        """One of as many readers as there are cores; each goes on as long as it finds something."""
+        while (wanted := self._next()) is not None:
+            path, found, digest = wanted
+            try:
+                with path.open("rb") as file:
+                    _require(found, file.fileno())
+                    digest.set_result(self._read(file.fileno(), found))
+            except OSError as error:
+                digest.set_exception(error)
             del self._under_way[found]
-            os.close(descriptor)
+
+    def _next(self) -> tuple[Path, _Signature, Future[str]] | None:
+        with self._counting:
+            if self._wanted:
+                return self._wanted.popleft()
+            self._readers -= 1
+            return None
 
     def _read(self, descriptor: int, found: _Signature) -> str:
         began, digest, place = time.time_ns(), sha256(), 0
         while data := os.pread(descriptor, _PIECE, place):
             digest.update(data)
             place += len(data)
-        if signature(descriptor) == found and began - max(found[-2:]) > _SURE:
+        if signature(os.fstat(descriptor)) == found and began - max(found[-2:]) > _SURE:
             self._keep(found, digest.hexdigest())
         return digest.hexdigest()
 
@@ -87,10 +105,14 @@ class Digests:
                 kept.write(f"{' '.join(map(str, found))} {digest}\n")
 
 
-def signature(descriptor: int) -> _Signature:
-    """What is another when an open file was changed."""
-    found = os.fstat(descriptor)
+def signature(found: os.stat_result) -> _Signature:
+    """What is another when a file was changed."""
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _require(found: _Signature, descriptor: int) -> None:
+    if signature(os.fstat(descriptor)) != found:
+        raise FileNotFoundError("it is another file by now")
 
 
 def _parsed(line: str) -> tuple[_Signature, str] | None:

@@ -32,7 +32,7 @@ class Source:
     ) -> None:
         """`digest`: the sha256 that it has to have; `digests`: those that are known already."""
         self.descriptor = _opened(path)
-        self._signature = signature(self.descriptor)
+        self._signature = signature(os.fstat(self.descriptor))
         self.size = os.fstat(self.descriptor).st_size
         self.path = path
         self._wanted = digest
@@ -77,7 +77,7 @@ class Source:
             self._require_wanted(found)
         finally:
             whole.cancel()
-        if signature(self.descriptor) != self._signature:
+        if signature(os.fstat(self.descriptor)) != self._signature:
             await self._require_same(found)
 
     def all_pieces(self) -> Iterator[bytes]:
