@@ -135,8 +135,10 @@ TAKE = (
     + _PLACE
     + f"""
 set -e
+# Without its cache, the file is on its way to the disk while it comes.
 taken() {{
-  dd of="$1" bs=64k count="$2" iflag=fullblock,count_bytes oflag=append conv="$3",fsync status=none
+  dd of="$1" bs=64k count="$2" iflag=fullblock,count_bytes oflag=append,nocache \\
+    conv="$3",fsync status=none
 }}
 if [ "$8" = 0 ]; then
   if [ -e "$2" ] || [ -L "$2" ]; then rm -f -- "$2"; fi
