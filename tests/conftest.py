@@ -28,6 +28,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(120))
 
 
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """From where on files are read piece by piece, as it happens."""
+    places: list[int] = []
+    pread = os.pread
+
+    def noted(descriptor: int, size: int, place: int) -> bytes:
+        places.append(place)
+        return pread(descriptor, size, place)
+
+    monkeypatch.setattr(os, "pread", noted)
+    return places
+
+
 @pytest.fixture(scope="session", autouse=True)
 def state_away_from_the_users(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:

@@ -17,20 +17,6 @@ LONG_AGO = 1_000_000_000
 
 
 @pytest.fixture
-def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """From where on files are read."""
-    places: list[int] = []
-    pread = os.pread
-
-    def noted(descriptor: int, size: int, place: int) -> bytes:
-        places.append(place)
-        return pread(descriptor, size, place)
-
-    monkeypatch.setattr(os, "pread", noted)
-    return places
-
-
-@pytest.fixture
 def sure(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that was written just now is as good as an old one."""
     monkeypatch.setattr(digests, "_SURE", -LONG_AGO)

@@ -143,17 +143,8 @@ def test_a_source_that_is_only_touched_is_sent(source: Source) -> None:
 
 
 def test_a_small_source_is_read_once_for_all_who_send_it_at_the_same_time(
-    source: Source, monkeypatch: pytest.MonkeyPatch
+    source: Source, reads: list[int]
 ) -> None:
-    reads: list[int] = []
-    pread = os.pread
-
-    def noted(descriptor: int, size: int, place: int) -> bytes:
-        reads.append(place)
-        return pread(descriptor, size, place)
-
-    monkeypatch.setattr(os, "pread", noted)
-
     async def read() -> bytes:
         async with source.content() as data:
             await asyncio.sleep(0)

@@ -36,7 +36,7 @@ from kubexm.connector.base import (
 from kubexm.connector.download import PIECE, ByCommands, Remote, Seen, download
 from kubexm.connector.hostlock import HostLock
 from kubexm.connector.process import Process
-from kubexm.connector.scripts import DIFFERS, TAKE, reason, sha256, wanted, writing
+from kubexm.connector.scripts import DIFFERS, TAKE, check_of, reason, wanted, writing
 from kubexm.connector.source import Source, part_beside
 from kubexm.connector.watch import Watch
 from kubexm.errors import StepFailed, TimedOut
@@ -250,7 +250,7 @@ class LocalConnector:
     async def _put_as_root(
         self, path: str, data: bytes, mode: int | None, owner: str | None, group: str | None
     ) -> None:
-        command = writing(path, data, wanted(mode, owner, group), sha256(data), sudo=True)
+        command = writing(path, data, wanted(mode, owner, group), check_of(data), sudo=True)
         done = await self.exec(replace(command, stdin=data))
         if not done.ok:
             raise StepFailed(f"can't write `{path}`: {reason(done.error_text)}")

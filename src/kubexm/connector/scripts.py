@@ -46,7 +46,7 @@ sum() {
 }
 """
 DIFFERS = 65
-"""How `WRITE` and `TAKE` end when what came has another digest: they print which; it is gone."""
+"""How `TAKE` ends when what came has another digest: it prints which, and the part is gone."""
 # The file $1 gets what $7 says, or without that as many bytes of standard input as $5 says; empty
 # $2, $3, $4 leave mode, owner, group alone. Who sends them may be gone before the last one: $6 is
 # their sha256, or says whom to ask. `tee` says what is wrong with a disk, a shell does not.
@@ -72,11 +72,9 @@ else
 fi
 case $6 in
   '') ;;
-  {HANDED}) {HANDED} || {{ echo "it has not arrived whole" >&2; exit 1; }} ;;
-  *)
-    found=$(sum "$5" <"$tmp")
-    if [ "${{found%% *}}" != "$6" ]; then echo "${{found%% *}}"; exit {DIFFERS}; fi ;;
-esac
+  {HANDED}) {HANDED} ;;
+  *) found=$(sum "$5" <"$tmp") && [ "${{found%% *}}" = "$6" ] ;;
+esac || {{ echo "it has not arrived whole" >&2; exit 1; }}
 place "$tmp" "$1" "$2" "$3" "$4"
 trap - EXIT
 """
@@ -90,8 +88,8 @@ def writing(
     return script(WRITE, path, *looks, str(len(data)), check, env=C_LOCALE, sudo=sudo)
 
 
-def sha256(data: bytes) -> str:
-    """The check of input that is not handed over."""
+def check_of(data: bytes) -> str:
+    """The check of input that is not handed over: its sha256, if it could come in part."""
     return hashlib.sha256(data).hexdigest() if len(data) > INLINE else ""
 
 
