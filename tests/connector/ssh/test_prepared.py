@@ -1,11 +1,13 @@
 """Logins of many hosts by the same settings, at a real server."""
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import asyncssh
 import pytest
+from asyncssh.constants import MSG_IGNORE, MSG_USERAUTH_REQUEST
 from tests.connector.ssh.test_proof import door
 
 from kubexm.connector.ssh import hush, prepared
@@ -64,7 +66,46 @@ def test_packets_pass_without_a_word(
     assert said == []
 
 
-def test_an_asyncssh_without_that_part_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr("asyncssh.packet.SSHPacketLogger")
+@pytest.mark.parametrize(("cipher", "ahead"), [("aes128-gcm@openssh.com", 0), ("aes256-cbc", 1)])
+def test_an_empty_packet_goes_ahead_only_where_blocks_are_chained(
+    monkeypatch: pytest.MonkeyPatch, cipher: str, ahead: int
+) -> None:
+    sent: list[int] = []
+    send: Any = hush._send
+
+    def noted(self: Any, number: int, *parts: bytes, **named: Any) -> None:
+        sent.append(number)
+        send(self, number, *parts, **named)
+
+    async def visit() -> None:
+        key = asyncssh.generate_private_key("ssh-ed25519")
+        async with asyncssh.listen(
+            "127.0.0.1", 0, server_host_keys=[key], encryption_algs=[cipher]
+        ) as server:
+            with suppress(asyncssh.PermissionDenied):
+                await asyncssh.connect(
+                    "127.0.0.1",
+                    server.get_port(),
+                    known_hosts=None,
+                    config=None,
+                    client_keys=None,
+                    agent_path=None,
+                    encryption_algs=[cipher],
+                )
 
     hush.hush()
+    monkeypatch.setattr(hush, "_send", noted)
+    asyncio.run(visit())
+
+    assert sent.count(MSG_USERAUTH_REQUEST) > 0
+    assert min(sent.count(MSG_IGNORE), 1) == ahead
+
+
+def test_an_asyncssh_without_those_parts_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("asyncssh.packet.SSHPacketLogger")
+    monkeypatch.setattr(hush, "_send", None)
+    before = asyncssh.connection.SSHConnection.send_packet
+
+    hush.hush()
+
+    assert asyncssh.connection.SSHConnection.send_packet is before
