@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from importlib import import_module
 from typing import Any
 
 import msgspec
@@ -71,8 +70,10 @@ def _whole(params: PipelineParams, digests: Digests) -> planner.PlannedPipeline:
         )
     pipeline = read_pipeline(params.file, allow_literal_secrets=params.allow_literal_secrets)
     if begin_reading(pipeline.document, digests) and pipeline.spec.spec.hosts:
-        # Meanwhile: it takes long to load, and will be needed.
-        import_module("kubexm.app.dialing")
+        # Meanwhile: it takes long, and will be needed.
+        from kubexm.app.reaching import load_dialing
+
+        load_dialing()
     return planner.plan(pipeline, parse_overrides(params.overrides), digests)
 
 

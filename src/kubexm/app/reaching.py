@@ -81,11 +81,18 @@ class Reach:
     @property
     def _ssh(self) -> Dialing:
         if self._dialing is None:
-            # What it needs takes long to load, and not every job has to go anywhere.
-            from kubexm.app.dialing import Dialing
-
-            self._dialing = Dialing(self._reveal, self._calls)
+            self._dialing = load_dialing()(self._reveal, self._calls)
         return self._dialing
+
+
+def load_dialing() -> type[Dialing]:
+    """What speaks SSH takes long to load, and not every job has to go anywhere."""
+    from kubexm.connector.ssh import loading
+
+    with loading.lightly():
+        from kubexm.app.dialing import Dialing
+
+    return Dialing
 
 
 def _is_root(host: InventoryHost) -> bool:
