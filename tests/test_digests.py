@@ -81,6 +81,18 @@ def test_who_asks_for_a_file_that_is_being_read_waits_for_that(
 
 
 @pytest.mark.usefixtures("sure")
+def test_a_file_that_is_known_is_not_begun(opened: tuple[Path, int], reads: list[int]) -> None:
+    path, descriptor = opened
+    known = Digests()
+
+    assert known.begin(path)
+    known.of(descriptor)
+
+    assert not known.begin(path)
+    assert reads == [0, 5]
+
+
+@pytest.mark.usefixtures("sure")
 def test_many_files_are_read_by_as_many_readers_as_there_are_cores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

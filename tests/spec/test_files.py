@@ -209,22 +209,22 @@ def test_a_large_file_stays_where_it_is_and_the_graph_has_its_digest(tmp_path: P
 def test_large_files_are_read_beside_planning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun: list[Path] = []
-    known = Digests()
-    monkeypatch.setattr(known, "begin", begun.append)
+    known, begun = Digests(), dict[Path, bool]()
+    monkeypatch.setattr(known, "begin", lambda path: begun.setdefault(path, path.name == "image"))
     (tmp_path / "small").write_bytes(LARGE)
-    with (tmp_path / "image").open("wb") as image:
-        image.truncate(digests.LARGE)
+    for name in ("image", "known"):
+        with (tmp_path / name).open("wb") as image:
+            image.truncate(digests.LARGE)
     path = tmp_path / "p.yaml"
 
     found = {}
-    for name in ("small", "image", "none", "${vars.image}", "."):
+    for name in ("small", "image", "known", "none", "${vars.image}", "."):
         steps = f"- {{name: s, file: {{path: /srv/image, source: '{name}'}}}}"
         path.write_text(with_steps(steps, HOSTS))
         found[name] = begin_reading(read_pipeline(path).document, known)
 
-    assert begun == [tmp_path / "image"]
-    assert [name for name, is_large in found.items() if is_large] == ["image"]
+    assert [*begun] == [tmp_path / "image", tmp_path / "known"]
+    assert [name for name, is_read in found.items() if is_read] == ["image"]
 
 
 def test_a_large_file_that_cant_be_read_is_refused(tmp_path: Path) -> None:

@@ -54,11 +54,19 @@ class Digests:
                 return begun.result()
         return self._known.get(found) or self._read(descriptor, found)
 
-    def begin(self, path: Path) -> None:
-        """Read a file beside whatever else is done; who asks for its digest waits for that."""
+    def begin(self, path: Path) -> bool:
+        """Read a file beside whatever else is done; who asks for its digest waits for that.
+
+        False if it is known already.
+        """
         found = signature(path.stat())
-        if found in self._known or found in self._under_way:
-            return
+        if found in self._known:
+            return False
+        if found not in self._under_way:
+            self._begin(path, found)
+        return True
+
+    def _begin(self, path: Path, found: _Signature) -> None:
         digest = self._under_way[found] = Future[str]()
         with self._counting:
             self._wanted.append((path, found, digest))

@@ -7,17 +7,19 @@ import hashlib
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from functools import cached_property
 from pathlib import Path
 from stat import S_ISREG
 from typing import IO
 
 from kubexm.common.digests import Digests, signature
+from kubexm.connector.athand import AtHand
 from kubexm.errors import KubexmError, StepFailed
 
-PIECE = 256 << 10
-"""Bytes that are written at once: larger ones keep the loop from serving others."""
-AT_ONCE = 4
-"""Pieces that are read at once, off the loop."""
+PIECE = 64 << 10
+"""Bytes that are written at once: what is encrypted soon after it was read is still near."""
+STRETCH = 1 << 20
+"""Bytes that are read at once off the loop; after as many on it, others are served."""
 _LEAVE = "leave it alone until the run is over"
 
 
@@ -68,10 +70,10 @@ class Source:
         """The content from an offset on; raises at its end if the file is not as wanted."""
         whole = asyncio.ensure_future(self._hashed(self.size))
         try:
-            for place in range(start, self.size, AT_ONCE * PIECE):
+            for place in range(start, self.size, STRETCH):
                 if whole.done():
                     self._require_wanted(whole.result())
-                for piece in await asyncio.to_thread(self._several, place):
+                async for piece in self._stretch(place, min(place + STRETCH, self.size)):
                     yield piece
             found = await whole
             self._require_wanted(found)
@@ -79,6 +81,19 @@ class Source:
             whole.cancel()
         if signature(os.fstat(self.descriptor)) != self._signature:
             await self._require_same(found)
+
+    async def _stretch(self, place: int, end: int) -> AsyncIterator[bytes]:
+        """A part of it, off the loop unless it is at hand: to go there and back takes long."""
+        while place < end and (piece := self._at_hand.read(place, min(PIECE, end - place))):
+            yield piece
+            place += len(piece)
+        for piece in await asyncio.to_thread(self._several, place, end) if place < end else ():
+            yield piece
+        await asyncio.sleep(0)
+
+    @cached_property
+    def _at_hand(self) -> AtHand:
+        return AtHand(self.descriptor, PIECE)
 
     def all_pieces(self) -> Iterator[bytes]:
         """The content for whoever is off the loop; raises at its end if it is not as wanted."""
@@ -125,9 +140,8 @@ class Source:
     def _all(self) -> bytes:
         return b"".join(self.all_pieces())
 
-    def _several(self, place: int) -> list[bytes]:
-        end = min(place + AT_ONCE * PIECE, self.size)
-        return [self._read(start) for start in range(place, end, PIECE)]
+    def _several(self, place: int, end: int) -> list[bytes]:
+        return [self._read(start, min(PIECE, end - start)) for start in range(place, end, PIECE)]
 
     def _read(self, place: int, count: int = PIECE) -> bytes:
         count = min(count, self.size - place)

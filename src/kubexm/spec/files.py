@@ -106,13 +106,12 @@ class ExternalFiles:
 
 
 def begin_reading(document: Document, digests: Digests) -> bool:
-    """Have the large files that steps send read on other cores; whether there are any."""
+    """Have the large files that steps send read on other cores; whether there is any to read."""
     directory = document.directory or Path()
     paths = {directory / name for name in _sources(document.data)}
     large = [path for path in paths if path.is_file() and path.stat().st_size >= LARGE]
-    for path in large:
-        digests.begin(path)
-    return bool(large)
+    begun = [digests.begin(path) for path in large]
+    return any(begun)
 
 
 def _sources(data: Any) -> Iterator[str]:
