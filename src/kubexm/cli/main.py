@@ -28,7 +28,9 @@ def main() -> None:
     streams.prepare()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, leave)
-    sys.exit(guarded(sys.argv[1:]))
+    code = guarded(sys.argv[1:])
+    gc.freeze()  # all that is left goes with the process: nobody has to look through it once more
+    sys.exit(code)
 
 
 def guarded(arguments: list[str]) -> int:
