@@ -1,5 +1,6 @@
-"""What the lock of a host does with the files that earlier runs have left."""
+"""What the lock of a host does with its holder, and with the files that earlier runs have left."""
 
+import fcntl
 import os
 import subprocess
 from pathlib import Path
@@ -23,6 +24,30 @@ def take(place: Path, token: int, **env: str) -> list[str]:
     )
     assert done.stderr == b""
     return done.stdout.decode().splitlines()
+
+
+def test_who_is_the_holder_already_does_not_wait_for_the_lock(tmp_path: Path) -> None:
+    take(tmp_path, 1000)
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+        assert take(tmp_path, 1000) == ["1000\ttask\tsince\twho"]
+    finally:
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize(
+    ("found", "code"), [("1001\tother", 3), ("1000\tother", 3), ("what is it", 5)]
+)
+def test_another_holder_is_told(tmp_path: Path, found: str, code: int) -> None:
+    (tmp_path / "holder").write_text(f"{found}\tsince\twho\n")
+
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        take(tmp_path, 1000)
+
+    assert refused.value.returncode == code
+    assert refused.value.stdout.decode() == f"{found}\tsince\twho\n"
 
 
 def left(place: Path) -> list[str]:

@@ -24,40 +24,45 @@ from kubexm.errors import Refused, StepFailed, TimedOut
 _LEFT = 20
 # The directory, token, task, line and our file are $1 to $5. Of the holder that is found, or
 # becomes it, the line is printed; 3 says that it is another one, 4 that somebody keeps the
-# directory locked. Behind the line comes what is recorded of lesser tokens, and in our file: it is
-# of an earlier connection. It is read last, when we are the holder: who has not seen our token by
-# then has its group recorded. What is empty was left by those who were done; a few of these may
-# stay. `tee` says what is wrong with a disk, a shell does not.
+# directory locked. Who is the holder already need not lock it. Behind the line comes what is
+# recorded of lesser tokens, and in our file: it is of an earlier connection. It is read last, when
+# we are the holder: who has not seen our token by then has its group recorded. What is empty was
+# left by those who were done; a few of these may stay. `tee` says what is wrong with a disk, a
+# shell does not.
 _TAKE = f"""umask 077
-[ -d "$1" ] || mkdir -p -- "$1" || exit 1
-exec 9<"$1" || exit 1
-flock -w {FLOCK_SECONDS:g} 9 || exit 4
-found= token= task=
-if [ -e "$1/holder" ]; then
-  IFS= read -r found <"$1/holder"
-  IFS='	' read -r token task rest <"$1/holder"
-fi
-if [ -n "$found" ]; then
-  case $token in *[!0-9]* | '') echo "$found"; exit 5 ;; esac
-  if [ "$token" -gt "$2" ] || {{ [ "$token" -eq "$2" ] && [ "$task" != "$3" ]; }}; then
-    echo "$found"; exit 3
+look() {{
+  found=
+  if [ -e "$1/holder" ]; then IFS= read -r found <"$1/holder"; fi
+  token=${{found%%	*}} task=${{found#*	}}
+  task=${{task%%	*}}
+}}
+lay() {{
+  [ -d "$1" ] || mkdir -p -- "$1" || exit 1
+  exec 9<"$1" || exit 1
+  flock -w {FLOCK_SECONDS:g} 9 || exit 4
+  look "$1"
+  if [ -n "$found" ]; then
+    case $token in *[!0-9]* | '') echo "$found"; exit 5 ;; esac
+    if [ "$token" -gt "$2" ] || {{ [ "$token" -eq "$2" ] && [ "$task" != "$3" ]; }}; then
+      echo "$found"; exit 3
+    fi
   fi
-fi
-if [ "$token" != "$2" ]; then
-  {{ printf '%s\\n' "$4" >"$1/holder.new"; }} 2>/dev/null ||
-  {{ printf '%s\\n' "$4" | tee -- "$1/holder.new" >/dev/null; }} &&
-  sync -- "$1/holder.new" && mv -f -- "$1/holder.new" "$1/holder" || exit 1
-  found=$4
-fi
-exec 9<&-
+  if [ "$token" != "$2" ]; then
+    {{ printf '%s\\n' "$4" >"$1/holder.new"; }} 2>/dev/null ||
+    {{ printf '%s\\n' "$4" | tee -- "$1/holder.new" >/dev/null; }} &&
+    sync -- "$1/holder.new" && mv -f -- "$1/holder.new" "$1/holder" || exit 1
+    found=$4
+  fi
+  exec 9<&-
+}}
+look "$1"
+if [ "$token" != "$2" ] || [ "$task" != "$3" ]; then lay "$1" "$2" "$3" "$4"; fi
 printf '%s\\n' "$found"
 left=
 for file in "$1"/groups.*; do
-  if [ -s "$file" ]; then
-    if [ "${{file##*.}}" -lt "$2" ] || [ "$file" = "$1/$5" ]; then cat -- "$file"; fi
-  elif [ -e "$file" ] && [ "${{file##*.}}" -lt "$2" ]; then
-    left=x$left
-  fi
+  case $file in "$1/$5") ;; *".$2" | *'*') continue ;; esac
+  if [ "${{file##*.}}" -gt "$2" ]; then continue; fi
+  if [ -s "$file" ]; then cat -- "$file"; elif [ -e "$file" ]; then left=x$left; fi
 done
 [ ${{#left}} -lt {_LEFT} ] ||
 find "$1" -maxdepth 1 -name 'groups.*' -empty ! -name "*.$2" -delete 2>/dev/null || :
