@@ -29,11 +29,12 @@ class Last(NamedTuple):
 
 
 NOTHING = Last(float("-inf"), None)
+_end = attrgetter("end")
 
 
 def latest(candidates: Iterable[Last]) -> Last:
     """The last of them."""
-    return max(candidates, key=attrgetter("end"), default=NOTHING)
+    return max(candidates, key=_end, default=NOTHING)
 
 
 class History:
@@ -68,7 +69,7 @@ class History:
         if (expander := self._expander.get(id)) is not None:
             # The edges inside an expansion are not in the graph; what ended before comes closest.
             family = self._families[expander]
-            at = bisect_right(family, self._spans[unit].start, key=attrgetter("end"))
+            at = bisect_right(family, self._spans[unit].start, key=_end)
             found += family[max(0, at - 1) : at]
         last = latest(found)
         if last.end <= self._spans[unit].end:
@@ -88,7 +89,7 @@ class History:
         while places:
             place = places.pop()
             ended = self._ends_at(place)
-            at = bisect_right(ended, moment, key=attrgetter("end"))
+            at = bisect_right(ended, moment, key=_end)
             found += ended[max(0, at - 1) : at]
             further = [p for p in self._through(place, ended=bool(at)) if p not in seen]
             seen.update(further)
@@ -117,7 +118,7 @@ class History:
         if host is not None:
             return [ended[host]] if host in ended else []
         if id not in self._ordered:
-            self._ordered[id] = sorted(ended.values(), key=attrgetter("end"))
+            self._ordered[id] = sorted(ended.values(), key=_end)
         return self._ordered[id]
 
     def _ended(self) -> dict[str, dict[str, Last]]:
@@ -142,7 +143,7 @@ class History:
                 first = [] if own is None else [Last(own.end, expander)]
                 families.setdefault(expander, first).append(Last(span.end, unit))
         for family in families.values():
-            family.sort(key=attrgetter("end"))
+            family.sort(key=_end)
         return families
 
     def _fill_barriers(self) -> None:

@@ -121,6 +121,8 @@ def uses(
         if node.step.kind not in SECRETS:
             continue
         fields = {name: node.step.params.get(name) for name in SECRETS[node.step.kind]}
+        if not any(fields.values()):
+            continue
         hosts = [scopes[host] for host in node.hosts if host in scopes]
         if node.when is None and not references.holds_references(fields):
             del hosts[1:]  # the same everywhere

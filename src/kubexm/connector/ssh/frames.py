@@ -218,10 +218,12 @@ class Splitter:
                 self._take(data[:at])
             self._end(data[at + len(self._mark) : stop])
             data = data[stop + 1 :]
-        certain = at if at >= 0 else len(data) - _overlap(data, self._mark)
-        if certain:
-            self._take(data[:certain])
-        self._rest = data[certain:]
+        if data:
+            certain = at if at >= 0 else len(data) - _overlap(data, self._mark)
+            if certain:
+                self._take(data[:certain])
+            data = data[certain:]
+        self._rest = data
 
 
 def _overlap(data: bytes, mark: bytes) -> int:
