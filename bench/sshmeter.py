@@ -73,16 +73,22 @@ def _start(
     command: Sequence[str], env: Mapping[str, str], cwd: Path, groups: Groups, output: int
 ) -> subprocess.Popen[bytes]:
     """Start a command inside groups."""
-    return subprocess.Popen(
-        command,
-        env=env,
-        cwd=cwd,
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=subprocess.STDOUT,
-        # Safe here: there is one thread.
-        preexec_fn=lambda: cgroups.join(groups),  # noqa: PLW1509
-    )
+    try:
+        return subprocess.Popen(
+            command,
+            env=env,
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            # Safe here: there is one thread.
+            preexec_fn=lambda: cgroups.join(groups),  # noqa: PLW1509
+        )
+    except FileNotFoundError as error:
+        raise RunFailed(
+            f"there is no `{error.filename}`: measure with the Python that kubexm is installed"
+            " for, .venv/bin/python"
+        ) from None
 
 
 @contextmanager
