@@ -157,8 +157,11 @@ def reading(path: str, size: int, *, start: int = 0, count: int | None = None) -
     """
     part = (f"skip={start}",) if start else ()
     part = (*part, f"count={count}") if count is not None else part
-    flags = ("iflag=nonblock,fullblock", "status=none")
-    return ("dd", f"if={path}", f"bs={size}", *part, *flags)
+    return ("dd", f"if={path}", f"bs={size}", *part, *READING)
+
+
+READING = ("iflag=nonblock,fullblock", "status=none")
+"""How such a command ends."""
 
 
 def digesting(*paths: str) -> tuple[str, ...]:
@@ -166,8 +169,11 @@ def digesting(*paths: str) -> tuple[str, ...]:
 
     At a pipe `sha256sum` would wait for somebody to write into it.
     """
-    of_files = ("-maxdepth", "0", "-type", "f", "-exec", "sha256sum", "--", "{}", "+")
-    return ("find", "-L", *paths, *of_files)
+    return ("find", "-L", *paths, *DIGESTING)
+
+
+DIGESTING = ("-maxdepth", "0", "-type", "f", "-exec", "sha256sum", "--", "{}", "+")
+"""How such a command ends."""
 
 
 BOOT = ("cat", "/proc/sys/kernel/random/boot_id")

@@ -71,20 +71,18 @@ class Lane:
         return verdict
 
     async def _asked(self, unit: Unit, step: Step, commands: Sequence[Command] | None) -> Verdict:
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Answer] = loop.create_future()
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         if not self._asks:
-            loop.call_soon(self._flush)
+            self._begin()
         self._asks.append(Ask(unit, step, future, commands))
         answer = await future
         if isinstance(answer, BaseException):
             raise answer
         return answer
 
-    def _flush(self) -> None:
-        asks, self._asks = self._asks, []
-        asks.extend(self._further([ask.unit for ask in asks]))
-        batch = asyncio.get_running_loop().create_task(self._batch(asks, self._generation))
+    def _begin(self) -> None:
+        """Have all asked together that will be by the end of this turn of the loop."""
+        batch = asyncio.get_running_loop().create_task(self._batch())
         self._batches.add(batch)
         batch.add_done_callback(self._batches.discard)
 
@@ -105,7 +103,9 @@ class Lane:
                 if isinstance(step, Step):
                     yield Ask(follower, step)
 
-    async def _batch(self, asks: Sequence[Ask], generation: int) -> None:
+    async def _batch(self) -> None:
+        asks, self._asks, generation = self._asks, [], self._generation
+        asks.extend(self._further([ask.unit for ask in asks]))
         probes = [(ask, self._commands(ask)) for ask in asks]
         commands = [command for _, some in probes for command in some or ()]
         try:

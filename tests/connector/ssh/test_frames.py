@@ -87,6 +87,59 @@ def test_programs_run_and_not_builtins_of_the_shell(shell: str) -> None:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("env", [{}, {"LC_ALL": "C"}, {"X_OTHER": "1"}])
+def test_what_the_shell_takes_for_its_own_is_a_program_all_the_same(
+    shell: str, env: dict[str, str]
+) -> None:
+    names = ("exit", "k", "q", "return", "set", "X_SET=1", "if", "no-such-program")
+
+    answers = answered(
+        shell,
+        *(frames.request((name, "7"), env) for name in names),
+        frames.request(("kill", "-l", "9"), env),
+        frames.request(("env",), env),
+        'printf %s "$X_SET$LC_ALL$X_OTHER"; k $?\n',
+    )
+
+    assert [code for _, code in answers] == [b"127"] * len(names) + [b"0"] * 3
+    assert all(f"{name}={value}".encode() in answers[-2][0] for name, value in env.items())
+    assert answers[-1][0] == b""
+
+
+def of_shell(shell: str) -> set[str]:
+    """The words that a shell keeps for itself."""
+    program = [shell, "sh", "-c"] if shell == "busybox" else [shell, "-c"]
+    listing = {"bash": "compgen -bk", "busybox": "help"}.get(shell)
+    if listing is None:
+        # It lists none: of all that others keep, what it says to be no program.
+        asked = " ".join(sorted(of_shell("bash") | frames._OF_SHELLS - {"[", "[[", "{", "}", "!"}))
+        listing = f"for name in {asked.replace('[', '').replace('!', '')}; do type $name; done"
+    done = subprocess.run([*program, listing], capture_output=True, text=True, check=False)
+    if shell == "dash":
+        return {line.split()[0] for line in done.stdout.splitlines() if "shell" in line}
+    return set(
+        done.stdout.partition("---\n")[2].split() if shell == "busybox" else done.stdout.split()
+    )
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_every_word_of_the_shell_is_known(shell: str) -> None:
+    words = of_shell(shell)
+
+    assert len(words) > 20
+    assert [word for word in sorted(words) if frames._is_program(word)] == []
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_what_is_read_comes_as_it_is(shell: str, tmp_path: Path) -> None:
+    data = b"\0\xff some text \n\n"
+    (tmp_path / "file").write_bytes(data)
+    reading = frames.work_of(("cat", str(tmp_path / "file")), {}, None)
+
+    assert answered(shell, frames.read(reading)) == [(data, b"0-")]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
 def test_what_runs_in_a_directory_that_is_not_there_does_not_run(
     shell: str, tmp_path: Path
 ) -> None:
@@ -140,14 +193,20 @@ def test_a_look_that_succeeds_says_so_in_one_piece(shell: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_a_look_that_fails_is_told_as_ever(shell: str) -> None:
-    failing = frames.alone(("sh", "-c", "echo said; echo complained >&2; exit 3"), {}, None)
+@pytest.mark.parametrize("way", ["seen", "read"])
+def test_a_look_that_fails_is_told_as_ever(shell: str, way: str) -> None:
+    argv = ("sh", "-c", "echo said; echo complained >&2; exit 3")
+    seen, read = (
+        frames.seen(frames.alone(argv, {}, None)),
+        frames.read(frames.work_of(argv, {}, None)),
+    )
     program = [shell, "sh"] if shell == "busybox" else [shell]
-    text = frames.joined((frames.started(MARK), frames.seen(failing)))
+    text = frames.joined((frames.started(MARK), seen if way == "seen" else read))
 
     done = subprocess.run(program, input=text, capture_output=True, check=False, timeout=20)
 
-    assert cut(done.stdout, [])[1:] == [(b"said\n", b"3")]
+    said = b"said\n" if way == "seen" else b"said\nsaid\n"
+    assert cut(done.stdout, [])[1:] == [(said, b"3")]
     assert cut(done.stderr, [])[1:] == [(b"complained\n", b"")]
 
 
@@ -159,17 +218,16 @@ def test_a_shell_knows_by_itself_what_is_not_there(shell: str, name: str, tmp_pa
     (tmp_path / "link").symlink_to("file")
     (tmp_path / "dangling").symlink_to("nothing")
     path, ran = str(tmp_path / name), tmp_path / "ran"
-    inner = frames.alone(
-        ("sh", "-c", 'touch "$0"; exec stat -c %F -- "$1"', str(ran), path), {}, None
-    )
+    argv = ("sh", "-c", 'touch "$0"; exec stat -c %F -- "$1"', str(ran), path)
 
-    plain, known = answered(
+    (said, code), seen, read = answered(
         shell,
-        frames.plain(frames.body(frames.alone(("stat", "-c", "%F", "--", path), {}, None))),
-        frames.plain(frames.body(frames.if_there(path, inner))),
+        frames.request(("stat", "-c", "%F", "--", path)),
+        frames.seen(frames.if_there(path, frames.alone(argv, {}, None))),
+        frames.read(frames.if_there(path, frames.work_of(argv, {}, None))),
     )
 
-    assert known == plain
+    assert seen == read == (said, code + b"-" if code == b"0" else code)
     # Of a directory that is not there, only a process can say why.
     assert ran.exists() is (name not in ("none", "a 'b"))
 

@@ -121,15 +121,15 @@ class SshConnector:
 
     async def batch(self, commands: Sequence[Command]) -> list[Completed]:
         """Run commands in one round trip."""
-        looks = [replace(command, changes=False) for command in commands]
+        looks = [one if not one.changes else replace(one, changes=False) for one in commands]
         answers: dict[int, Completed] = {}
-        for root in (False, True):
-            chosen = [n for n, look in enumerate(looks) if self._as_root(look) is root]
-            if chosen:
-                async with self._shells.taken(root=root) as shell:
-                    found = await self._fused(shell, [looks[n] for n in chosen])
-                answers.update(zip(chosen, found, strict=True))
-        return [answers[n] for n in range(len(looks))]
+        ways = [self._as_root(look) for look in looks]
+        for root in sorted(set(ways)):
+            chosen = [number for number, way in enumerate(ways) if way is root]
+            async with self._shells.taken(root=root) as shell:
+                found = await self._fused(shell, [looks[number] for number in chosen])
+            answers.update(zip(chosen, found, strict=True))
+        return [answers[number] for number in range(len(looks))]
 
     async def _fused(self, shell: Lane, commands: Sequence[Command]) -> list[Completed]:
         looks = fusing.fused(commands)
@@ -245,20 +245,25 @@ class SshConnector:
 
     def _looked_at(self, command: Command) -> str:
         """The request for one that only looks."""
-        inner = self._inner(command)
-        if command.argv[: len(STAT)] == STAT:
-            return frames.seen(inner)
-        return frames.plain(frames.body(inner, command.stdin))
+        if command.stdin or not fusing.only_reads(command):
+            return frames.plain(self._work(command))
+        is_stat = command.argv[0] == STAT[0]
+        look = self._inner(command) if is_stat else self._work(command)
+        if self.is_own(command) and (path := fusing.place_of(command)) is not None:
+            look = frames.if_there(path, look)
+        return frames.seen(look) if is_stat else frames.read(look)
+
+    def _work(self, command: Command) -> str:
+        """What the shell does to run it, with its input."""
+        if command.stdin or (isinstance(command, Script) and self.is_own(command)):
+            return frames.body(self._inner(command), command.stdin)
+        return frames.work_of(self._argv(command), command.env, command.cwd)
 
     def _inner(self, command: Command) -> str:
         """What the subshell is told that runs it."""
-        is_own = self.is_own(command)
-        if isinstance(command, Script) and is_own:
+        if isinstance(command, Script) and self.is_own(command):
             return frames.inside(command.text, command.words, command.env, command.cwd)
-        inner = frames.alone(self._argv(command), command.env, command.cwd)
-        if is_own and (path := fusing.place_of(command)) is not None:
-            return frames.if_there(path, inner)
-        return inner
+        return frames.alone(self._argv(command), command.env, command.cwd)
 
     def _argv(self, command: Command) -> tuple[str, ...]:
         """Its argument list, for the shell that runs it."""
@@ -302,8 +307,7 @@ class SshConnector:
         self, shell: Lane, command: Command, sink: LineSink | None, *, asks: bool
     ) -> Completed:
         if asks:
-            work = frames.body(self._inner(command), command.stdin)
-            request = frames.change(work, awaited=_awaited(command))
+            request = frames.change(self._work(command), awaited=_awaited(command))
         else:
             request = self._looked_at(command)
         (answer,) = await shell.ask((request,), sink, self._output_limit)

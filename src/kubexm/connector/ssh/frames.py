@@ -10,19 +10,42 @@ Words that come from outside are quoted here, and nowhere else.
 
 from __future__ import annotations
 
+import re
 import shlex
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 
+_quoted = lru_cache(maxsize=4096)(shlex.quote)  # most words come again and again
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 REFUSED = b"refused"
 """In place of an exit code: the host obeys another holder."""
 ALONE = b"-"
 """Behind an exit code: there is no mark on the other stream."""
 
-# k ENDED: the answer is complete.
-_PRELUDE = """k() { printf '%s%s\\n' "$K" "$1"; printf '%s\\n' "$K" >&2; }
+_PROGRAM = re.compile(r"[\w./+-]+", re.ASCII)
+_SETTLED = frozenset(("LC_ALL",))
+"""What a shell may be told of as a part of a command; others may be something to it."""
+_OF_SHELLS = frozenset(
+    ". : [ [[ ! { } a alias autoload bg bind break builtin c caller case cd chdir command compgen"  # noqa: SIM905 nobody reads a column of words
+    " complete compopt continue coproc declare dirs disown do done echo elif else enable esac eval"
+    " exec exit export false fc fg fi float for function functions getopts global h hash help hist"
+    " history i if in integer jobs k kill let local logout mapfile nameref newgrp noglob popd print"
+    " printf pushd pwd q read readarray readonly rehash repeat return s select set setopt shift"
+    " shopt sleep source suspend test then time times trap true type typeset ulimit umask unalias"
+    " unset until wait whence where which while".split()
+)
+"""Words that are no program to one shell or another, and names of what ours are told here."""
+
+# k ENDED: the answer is complete. s, q: make the look `i`, of which nobody wants more than what it
+# prints if it succeeds, for `s` a line or more; if it fails, it is made once more, to be told why.
+_PRELUDE = f"""k() {{ printf '%s%s\\n' "$K" "$1"; printf '%s\\n' "$K" >&2; }}
+s() {{
+  if k_out=$(i 2>/dev/null)
+  then printf '%s\\n%s0{ALONE.decode()}\\n' "$k_out" "$K"; else ( i ); k $?; fi
+}}
+q() {{ if i 2>/dev/null; then printf '%s0{ALONE.decode()}\\n' "$K"; else i; k $?; fi; }}
 """
 
 # For shells that change the host. $D is the directory of the lock, $L the line in it that says
@@ -64,13 +87,13 @@ def enrolled(directory: str, line: str, file: str, task: str) -> str:
     If that can't be recorded, the shell exits: it must change nothing.
     """
     told = {"D": directory, "L": line, "F": file, "A": task}
-    given = "".join(f"{name}={shlex.quote(value)}\n" for name, value in told.items())
+    given = "".join(f"{name}={_quoted(value)}\n" for name, value in told.items())
     return f"{given}{_LOCK}if a ended sh; then k 0; else k 1; exit; fi\n"
 
 
 def emptied(path: str) -> str:
     """Empties a file, without a process."""
-    return f"printf '' >{shlex.quote(path)}; k $?\n"
+    return f"printf '' >{_quoted(path)}; k $?\n"
 
 
 DISMISSED = """printf '\\n-\\t%s\\tover\\n' "$k_group" >>"$D/$F"
@@ -80,7 +103,7 @@ DISMISSED = """printf '\\n-\\t%s\\tover\\n' "$k_group" >>"$D/$F"
 
 def request(argv: Sequence[str], env: Mapping[str, str] = _NOTHING, cwd: str | None = None) -> str:
     """One command that only looks; its program, never a builtin of the same name."""
-    return plain(body(alone(argv, env, cwd)))
+    return plain(work_of(argv, env, cwd))
 
 
 def plain(work: str) -> str:
@@ -89,14 +112,19 @@ def plain(work: str) -> str:
 
 
 def seen(inner: str) -> str:
-    """A look that prints a line or more if it succeeds: then answer and mark come in one piece.
+    """A look for a subshell that prints a line or more if it succeeds: then all is in one piece.
 
-    Each piece costs both sides about as much as all the rest of a short look. If it fails, it is
-    made once more, to be told why.
+    Each piece costs both sides about as much as all the rest of a short look.
     """
-    shown = f'printf \'%s\\n%s0{ALONE.decode()}\\n\' "$k_out" "$K"'
-    quietly = f"k_out=$(exec </dev/null 2>/dev/null; {inner})"
-    return f"if {quietly}; then {shown}; else {body(inner)}; k $?; fi\n"
+    return f"i() {{ {inner} </dev/null\n}}; s\n"
+
+
+def read(work: str) -> str:
+    """Work of which nobody wants more than what it prints, if it succeeds: a piece less.
+
+    If it fails, what it had printed by then comes twice.
+    """
+    return f"i() {{ {work}\n}}; q\n"
 
 
 def script(text: str, *words: str) -> str:
@@ -108,33 +136,49 @@ def change(work: str, *, awaited: str | None = None) -> str:
     """Work that changes the host, if we may; whoever takes over waits for it if it has a name."""
     if awaited is None:
         return f"if h; then {work}; k $?; else k refused; fi\n"
-    told = f"a awaited {shlex.quote(awaited)}"
+    told = f"a awaited {_quoted(awaited)}"
     return f"if {told} && h; then {work}; k $?; else k refused; fi; a ended sh\n"
+
+
+def work_of(argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> str:
+    """A command without input, run by the shell itself if it takes it for nothing of its own.
+
+    Of a subshell the system makes a copy before the program takes its place: a sixth of what a
+    short command costs a host.
+    """
+    if cwd is not None or env.keys() - _SETTLED or not _is_program(argv[0]):
+        return body(alone(argv, env, cwd))
+    given = (f"{name}={_quoted(value)}" for name, value in env.items())
+    return f"{' '.join((*given, *map(_quoted, argv)))} </dev/null"
+
+
+def _is_program(name: str) -> bool:
+    return _PROGRAM.fullmatch(name) is not None and name not in _OF_SHELLS
 
 
 def alone(argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> str:
     """A command for a subshell, whose place it takes."""
-    return f"{_settled(env, cwd)}exec {' '.join(map(shlex.quote, argv))}"
+    return f"{_settled(env, cwd)}exec {' '.join(map(_quoted, argv))}"
 
 
-def if_there(path: str, inner: str) -> str:
-    """What looks at a path, for a subshell, which knows by itself if there is nothing."""
-    there, what = shlex.quote(path[: path.rindex("/") + 1]), shlex.quote(path)
+def if_there(path: str, work: str) -> str:
+    """What looks at a path, for `seen` and `read`; the shell knows by itself what is not there."""
+    there, what = _quoted(path[: path.rindex("/") + 1]), _quoted(path)
     missing = f"[ -x {there} ] && [ ! -e {what} ] && [ ! -L {what} ]"
-    told = shlex.quote(f"sh: {path}: No such file or directory")
-    return f"if {missing}; then printf '%s\\n' {told} >&2; exit 1; fi; {inner}"
+    told = _quoted(f"sh: {path}: No such file or directory")
+    return f"if {missing}; then printf '%s\\n' {told} >&2; return 1; fi; {work}"
 
 
 def inside(
     text: str, words: Sequence[str], env: Mapping[str, str] = _NOTHING, cwd: str | None = None
 ) -> str:
     """A script of ours for a subshell, which runs it itself."""
-    return f"{_settled(env, cwd)}set -- {' '.join(map(shlex.quote, words))} || exit\n{text}"
+    return f"{_settled(env, cwd)}set -- {' '.join(map(_quoted, words))} || exit\n{text}"
 
 
 def _settled(env: Mapping[str, str], cwd: str | None) -> str:
-    there = f"cd -- {shlex.quote(cwd)} && " if cwd is not None else ""
-    return there + "".join(f"export {name}={shlex.quote(value)} && " for name, value in env.items())
+    there = f"cd -- {_quoted(cwd)} && " if cwd is not None else ""
+    return there + "".join(f"export {name}={_quoted(value)} && " for name, value in env.items())
 
 
 def body(inner: str, stdin: bytes = b"") -> str:
@@ -171,12 +215,12 @@ def sealed(mark: bytes) -> bytes:
 
 def laid(path: str, piece: bytes) -> str:
     """Work that adds a piece to a file of input."""
-    return f"printf %s {b64encode(piece).decode()} | base64 -d >>{shlex.quote(path)}"
+    return f"printf %s {b64encode(piece).decode()} | base64 -d >>{_quoted(path)}"
 
 
 def reading(path: str, handed_request: str) -> str:
     """The same request with a file as its input, which has no name any more when it begins."""
-    file = shlex.quote(path)
+    file = _quoted(path)
     return f"exec <{file} && rm -f -- {file}\n{handed_request}"
 
 

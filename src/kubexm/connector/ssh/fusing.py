@@ -14,6 +14,8 @@ import msgspec
 from msgspec.structs import replace
 
 from kubexm.connector.base import (
+    DIGESTING,
+    READING,
     STAT,
     Command,
     Completed,
@@ -111,6 +113,20 @@ def place_of(command: Command) -> str | None:
             return None
     is_plain = path.startswith("/") and not path.endswith("/") and command.cwd is None
     return path if is_plain else None
+
+
+def only_reads(command: Command) -> bool:
+    """Whether what it prints is all that there is to know, if it succeeds."""
+    match argv := command.argv:
+        case ("stat", *_):
+            return argv[: len(STAT)] == STAT
+        case ("dd", *_):
+            return argv[-len(READING) :] == READING
+        case ("find", "-L", *_):
+            return argv[-len(DIGESTING) :] == DIGESTING
+        case ("sh", "-c", text, *_):
+            return text == _BEGINNINGS
+    return False
 
 
 def _look(

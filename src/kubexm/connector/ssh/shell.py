@@ -70,6 +70,9 @@ class Shell(asyncssh.SSHClientSession[bytes]):
         """The answers to these requests; `ConnectionLost` if it is gone before it has answered."""
         answers = [Answer(sink, limit) for _ in requests]
         await self._told(requests, answers)
+        # They come in their order: to wait for the last one is to wake up once.
+        for answer in answers[-1:]:
+            await answer.done
         return [await answer.given() for answer in answers]
 
     async def hand(
