@@ -13,7 +13,7 @@ from typing import Any
 
 import asyncssh
 
-from kubexm.connector.ssh import clientconfig, prepared, proof
+from kubexm.connector.ssh import clientconfig, prepared, proof, silence
 from kubexm.connector.ssh.calls import AT_ONCE, Calls
 from kubexm.connector.ssh.hostkeys import KeyBook
 from kubexm.connector.ssh.hush import hush
@@ -59,6 +59,7 @@ class Dialer:
         self._keys: dict[Credentials, asyncio.Task[list[Any]]] = {}
         self._options: dict[object, asyncssh.SSHClientConnectionOptions] = {}
         hush()
+        silence.note_only()
 
     async def connect(self, target: Target) -> asyncssh.SSHClientConnection:
         """A connection to a host; `HostUnreachable` says why there is none."""
