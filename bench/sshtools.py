@@ -18,11 +18,21 @@ from sshmeter import Figures, RunFailed
 HERE = Path(__file__).parent
 ONE_BY_ONE = "kubexm, op by op"
 """Without asking ahead: one request to the host for each operation."""
+# As the tool does it: kubexm looks for garbage seldom, and loads asyncssh in its own way. What it
+# takes to end a process that has imported much is no part of it.
 _IMPORTING = """\
-import contextlib, importlib, pathlib, sys
-for name in pathlib.Path(sys.argv[1]).read_text().split():
-    with contextlib.suppress(BaseException):
-        importlib.import_module(name)
+import contextlib, gc, importlib, os, pathlib, sys
+names = pathlib.Path(sys.argv[1]).read_text().split()
+lightly = contextlib.nullcontext
+if "kubexm.cli.main" in names:
+    from kubexm.cli.main import OBJECTS_BETWEEN_COLLECTIONS
+    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
+    from kubexm.connector.ssh.loading import lightly
+with lightly():
+    for name in names:
+        with contextlib.suppress(BaseException):
+            importlib.import_module(name)
+os._exit(0)
 """
 
 
