@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,32 @@ def test_what_the_shell_takes_for_its_own_is_a_program_all_the_same(
     assert [code for _, code in answers] == [b"127"] * len(names) + [b"0"] * 3
     assert all(f"{name}={value}".encode() in answers[-2][0] for name, value in env.items())
     assert answers[-1][0] == b""
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("way", [frames.plain, frames.read])
+def test_a_program_is_looked_for_anew_each_time(
+    shell: str, way: Callable[[str], str], tmp_path: Path
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for place in (first, second):
+        place.mkdir()
+        (place / "new").write_text(f"#!/bin/sh\necho {place.name}\n")
+        (place / "new").chmod(0o755)
+    (first / "new").rename(tmp_path / "later")
+    tell = way(frames.work_of(("new",), {}, None))
+
+    answers = answered(
+        shell,
+        f"PATH={first}:{second}:$PATH; k 0\n",
+        tell,
+        frames.request(("mv", str(tmp_path / "later"), str(first / "new"))),
+        tell,
+        frames.request(("mv", str(first / "new"), str(tmp_path / "later"))),
+        tell,
+    )
+
+    assert [said for said, _ in answers] == [b"", b"second\n", b"", b"first\n", b"", b"second\n"]
 
 
 def of_shell(shell: str) -> set[str]:

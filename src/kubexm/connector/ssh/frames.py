@@ -25,6 +25,8 @@ ALONE = b"-"
 """Behind an exit code: there is no mark on the other stream."""
 
 _PROGRAM = re.compile(r"[\w./+-]+", re.ASCII)
+_ANEW = "hash -r 2>/dev/null; "
+"""A shell that stays remembers where it has found programs, and these come and go."""
 _SETTLED = frozenset(("LC_ALL",))
 """What a shell may be told of as a part of a command; others may be something to it."""
 _OF_SHELLS = frozenset(
@@ -149,7 +151,8 @@ def work_of(argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> str
     if cwd is not None or env.keys() - _SETTLED or not _is_program(argv[0]):
         return body(alone(argv, env, cwd))
     given = (f"{name}={_quoted(value)}" for name, value in env.items())
-    return f"{' '.join((*given, *map(_quoted, argv)))} </dev/null"
+    anew = "" if "/" in argv[0] else _ANEW
+    return f"{anew}{' '.join((*given, *map(_quoted, argv)))} </dev/null"
 
 
 def _is_program(name: str) -> bool:
