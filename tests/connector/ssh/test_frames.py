@@ -108,7 +108,7 @@ def test_what_the_shell_takes_for_its_own_is_a_program_all_the_same(
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-@pytest.mark.parametrize("way", [frames.plain, frames.read])
+@pytest.mark.parametrize("way", [frames.plain, frames.quiet])
 def test_a_program_is_looked_for_anew_each_time(
     shell: str, way: Callable[[str], str], tmp_path: Path
 ) -> None:
@@ -163,7 +163,7 @@ def test_what_is_read_comes_as_it_is(shell: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(data)
     reading = frames.work_of(("cat", str(tmp_path / "file")), {}, None)
 
-    assert answered(shell, frames.read(reading)) == [(data, b"0-")]
+    assert answered(shell, frames.quiet(reading)) == [(data, b"0-")]
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -220,15 +220,15 @@ def test_a_look_that_succeeds_says_so_in_one_piece(shell: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-@pytest.mark.parametrize("way", ["seen", "read"])
+@pytest.mark.parametrize("way", ["seen", "quiet"])
 def test_a_look_that_fails_is_told_as_ever(shell: str, way: str) -> None:
     argv = ("sh", "-c", "echo said; echo complained >&2; exit 3")
-    seen, read = (
+    seen, quiet = (
         frames.seen(frames.alone(argv, {}, None)),
-        frames.read(frames.work_of(argv, {}, None)),
+        frames.quiet(frames.work_of(argv, {}, None)),
     )
     program = [shell, "sh"] if shell == "busybox" else [shell]
-    text = frames.joined((frames.started(MARK), seen if way == "seen" else read))
+    text = frames.joined((frames.started(MARK), seen if way == "seen" else quiet))
 
     done = subprocess.run(program, input=text, capture_output=True, check=False, timeout=20)
 
@@ -247,14 +247,14 @@ def test_a_shell_knows_by_itself_what_is_not_there(shell: str, name: str, tmp_pa
     path, ran = str(tmp_path / name), tmp_path / "ran"
     argv = ("sh", "-c", 'touch "$0"; exec stat -c %F -- "$1"', str(ran), path)
 
-    (said, code), seen, read = answered(
+    (said, code), seen, quiet = answered(
         shell,
         frames.request(("stat", "-c", "%F", "--", path)),
         frames.seen(frames.if_there(path, frames.alone(argv, {}, None))),
-        frames.read(frames.if_there(path, frames.work_of(argv, {}, None))),
+        frames.quiet(frames.if_there(path, frames.work_of(argv, {}, None))),
     )
 
-    assert seen == read == (said, code + b"-" if code == b"0" else code)
+    assert seen == quiet == (said, code + b"-" if code == b"0" else code)
     # Of a directory that is not there, only a process can say why.
     assert ran.exists() is (name not in ("none", "a 'b"))
 

@@ -251,7 +251,7 @@ class SshConnector:
         look = self._inner(command) if is_stat else self._work(command)
         if self.is_own(command) and (path := fusing.place_of(command)) is not None:
             look = frames.if_there(path, look)
-        return frames.seen(look) if is_stat else frames.read(look)
+        return frames.seen(look) if is_stat else frames.quiet(look)
 
     def _work(self, command: Command) -> str:
         """What the shell does to run it, with its input."""

@@ -14,10 +14,8 @@ import re
 import shlex
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from types import MappingProxyType
 
-_quoted = lru_cache(maxsize=4096)(shlex.quote)  # most words come again and again
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 REFUSED = b"refused"
 """In place of an exit code: the host obeys another holder."""
@@ -29,15 +27,16 @@ _ANEW = "hash -r 2>/dev/null; "
 """A shell that stays remembers where it has found programs, and these come and go."""
 _SETTLED = frozenset(("LC_ALL",))
 """What a shell may be told of as a part of a command; others may be something to it."""
-_OF_SHELLS = frozenset(
-    ". : [ [[ ! { } a alias autoload bg bind break builtin c caller case cd chdir command compgen"  # noqa: SIM905 nobody reads a column of words
-    " complete compopt continue coproc declare dirs disown do done echo elif else enable esac eval"
-    " exec exit export false fc fg fi float for function functions getopts global h hash help hist"
-    " history i if in integer jobs k kill let local logout mapfile nameref newgrp noglob popd print"
-    " printf pushd pwd q read readarray readonly rehash repeat return s select set setopt shift"
-    " shopt sleep source suspend test then time times trap true type typeset ulimit umask unalias"
-    " unset until wait whence where which while".split()
-)
+_WORDS = """
+. : [ [[ ! { } alias autoload bg bind break builtin caller case cd chdir command compgen complete
+compopt continue coproc declare dirs disown do done echo elif else enable esac eval exec exit export
+false fc fg fi float for function functions getopts global hash help hist history if in integer jobs
+kill let local logout mapfile nameref newgrp noglob popd print printf pushd pwd read readarray
+readonly rehash repeat return select set setopt shift shopt sleep source suspend test then time
+times trap true type typeset ulimit umask unalias unset until wait whence where which while
+a c h i k q s
+"""
+_OF_SHELLS = frozenset(_WORDS.split())
 """Words that are no program to one shell or another, and names of what ours are told here."""
 
 # k ENDED: the answer is complete. s, q: make the look `i`, of which nobody wants more than what it
@@ -89,13 +88,13 @@ def enrolled(directory: str, line: str, file: str, task: str) -> str:
     If that can't be recorded, the shell exits: it must change nothing.
     """
     told = {"D": directory, "L": line, "F": file, "A": task}
-    given = "".join(f"{name}={_quoted(value)}\n" for name, value in told.items())
+    given = "".join(f"{name}={shlex.quote(value)}\n" for name, value in told.items())
     return f"{given}{_LOCK}if a ended sh; then k 0; else k 1; exit; fi\n"
 
 
 def emptied(path: str) -> str:
     """Empties a file, without a process."""
-    return f"printf '' >{_quoted(path)}; k $?\n"
+    return f"printf '' >{shlex.quote(path)}; k $?\n"
 
 
 DISMISSED = """printf '\\n-\\t%s\\tover\\n' "$k_group" >>"$D/$F"
@@ -121,7 +120,7 @@ def seen(inner: str) -> str:
     return f"i() {{ {inner} </dev/null\n}}; s\n"
 
 
-def read(work: str) -> str:
+def quiet(work: str) -> str:
     """Work of which nobody wants more than what it prints, if it succeeds: a piece less.
 
     If it fails, what it had printed by then comes twice.
@@ -138,7 +137,7 @@ def change(work: str, *, awaited: str | None = None) -> str:
     """Work that changes the host, if we may; whoever takes over waits for it if it has a name."""
     if awaited is None:
         return f"if h; then {work}; k $?; else k refused; fi\n"
-    told = f"a awaited {_quoted(awaited)}"
+    told = f"a awaited {shlex.quote(awaited)}"
     return f"if {told} && h; then {work}; k $?; else k refused; fi; a ended sh\n"
 
 
@@ -150,9 +149,9 @@ def work_of(argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> str
     """
     if cwd is not None or env.keys() - _SETTLED or not _is_program(argv[0]):
         return body(alone(argv, env, cwd))
-    given = (f"{name}={_quoted(value)}" for name, value in env.items())
+    given = (f"{name}={shlex.quote(value)}" for name, value in env.items())
     anew = "" if "/" in argv[0] else _ANEW
-    return f"{anew}{' '.join((*given, *map(_quoted, argv)))} </dev/null"
+    return f"{anew}{' '.join((*given, *map(shlex.quote, argv)))} </dev/null"
 
 
 def _is_program(name: str) -> bool:
@@ -161,14 +160,14 @@ def _is_program(name: str) -> bool:
 
 def alone(argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> str:
     """A command for a subshell, whose place it takes."""
-    return f"{_settled(env, cwd)}exec {' '.join(map(_quoted, argv))}"
+    return f"{_settled(env, cwd)}exec {' '.join(map(shlex.quote, argv))}"
 
 
 def if_there(path: str, work: str) -> str:
-    """What looks at a path, for `seen` and `read`; the shell knows by itself what is not there."""
-    there, what = _quoted(path[: path.rindex("/") + 1]), _quoted(path)
+    """What looks at a path, for `seen` and `quiet`; the shell knows by itself what is not there."""
+    there, what = shlex.quote(path[: path.rindex("/") + 1]), shlex.quote(path)
     missing = f"[ -x {there} ] && [ ! -e {what} ] && [ ! -L {what} ]"
-    told = _quoted(f"sh: {path}: No such file or directory")
+    told = shlex.quote(f"sh: {path}: No such file or directory")
     return f"if {missing}; then printf '%s\\n' {told} >&2; return 1; fi; {work}"
 
 
@@ -176,12 +175,12 @@ def inside(
     text: str, words: Sequence[str], env: Mapping[str, str] = _NOTHING, cwd: str | None = None
 ) -> str:
     """A script of ours for a subshell, which runs it itself."""
-    return f"{_settled(env, cwd)}set -- {' '.join(map(_quoted, words))} || exit\n{text}"
+    return f"{_settled(env, cwd)}set -- {' '.join(map(shlex.quote, words))} || exit\n{text}"
 
 
 def _settled(env: Mapping[str, str], cwd: str | None) -> str:
-    there = f"cd -- {_quoted(cwd)} && " if cwd is not None else ""
-    return there + "".join(f"export {name}={_quoted(value)} && " for name, value in env.items())
+    there = f"cd -- {shlex.quote(cwd)} && " if cwd is not None else ""
+    return there + "".join(f"export {name}={shlex.quote(value)} && " for name, value in env.items())
 
 
 def body(inner: str, stdin: bytes = b"") -> str:
@@ -218,12 +217,12 @@ def sealed(mark: bytes) -> bytes:
 
 def laid(path: str, piece: bytes) -> str:
     """Work that adds a piece to a file of input."""
-    return f"printf %s {b64encode(piece).decode()} | base64 -d >>{_quoted(path)}"
+    return f"printf %s {b64encode(piece).decode()} | base64 -d >>{shlex.quote(path)}"
 
 
 def reading(path: str, handed_request: str) -> str:
     """The same request with a file as its input, which has no name any more when it begins."""
-    file = _quoted(path)
+    file = shlex.quote(path)
     return f"exec <{file} && rm -f -- {file}\n{handed_request}"
 
 

@@ -70,9 +70,8 @@ class Shell(asyncssh.SSHClientSession[bytes]):
         """The answers to these requests; `ConnectionLost` if it is gone before it has answered."""
         answers = [Answer(sink, limit) for _ in requests]
         await self._told(requests, answers)
-        # They come in their order: to wait for the last one is to wake up once.
-        for answer in answers[-1:]:
-            await answer.done
+        if answers:  # they come in their order: to wait for the last one is to wake up once
+            await answers[-1].done
         return [await answer.given() for answer in answers]
 
     async def hand(
