@@ -99,6 +99,29 @@ def test_what_is_not_there_is_asked_for_singly(place: Path) -> None:
     assert known(commands) == {}
 
 
+def test_nobody_waits_for_complaints_of_what_only_reads(place: Path) -> None:
+    path = str(place / "one")
+    several = [Command(reading(path + end, 10, count=1), env=C_LOCALE) for end in ("", "2")]
+    (beginnings,) = fusing.fused(several)
+    reads = [
+        (*STAT, path),
+        reading(path, 10),
+        reading(path, 10, start=3, count=1),
+        digesting(path, path),
+        beginnings.command.argv,
+    ]
+    others = [
+        ("stat", path),
+        ("dd", f"if={path}", f"of={path}"),
+        ("find", "-L", path, "-print"),
+        ("sh", "-c", "true"),
+        ("systemctl", "show", "--", "ssh"),
+    ]
+
+    assert [argv for argv in reads if not fusing.only_reads(Command(argv))] == []
+    assert [argv for argv in others if fusing.only_reads(Command(argv))] == []
+
+
 def test_contents_are_asked_for_singly_where_no_size_was_seen(place: Path) -> None:
     reads = [looked(place, content, name) for name in ("one", "link")]
 

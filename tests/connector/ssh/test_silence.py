@@ -26,6 +26,10 @@ class Line:
         self._keepalive_timer: asyncio.TimerHandle | None = None
         self.asked: list[float] = []
 
+    @property
+    def timer(self) -> asyncio.TimerHandle | None:
+        return self._keepalive_timer
+
     def __getattr__(self, name: str) -> Any:
         return getattr(asyncssh.connection.SSHConnection, name).__get__(self)
 
@@ -63,6 +67,20 @@ def _noted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_who_is_heard_is_not_asked() -> None:
     assert asked(*(0.5 * turn for turn in range(1, 40)), until=20) == []
+
+
+def test_no_timer_is_set_for_what_is_heard() -> None:
+    async def scenario() -> set[asyncio.TimerHandle | None]:
+        line = Line()
+        line._set_keepalive_timer()
+        timers = {line.timer}
+        for _ in range(10):
+            await asyncio.sleep(0.1)
+            line._reset_keepalive_timer()
+            timers.add(line.timer)
+        return timers
+
+    assert len(virtual.run(scenario())) == 1
 
 
 def test_who_falls_silent_is_asked_as_long_after_as_ever() -> None:
