@@ -73,22 +73,16 @@ def _start(
     command: Sequence[str], env: Mapping[str, str], cwd: Path, groups: Groups, output: int
 ) -> subprocess.Popen[bytes]:
     """Start a command inside groups."""
-    try:
-        return subprocess.Popen(
-            command,
-            env=env,
-            cwd=cwd,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            # Safe here: there is one thread.
-            preexec_fn=lambda: cgroups.join(groups),  # noqa: PLW1509
-        )
-    except FileNotFoundError as error:
-        raise RunFailed(
-            f"there is no `{error.filename}`: measure with the Python that kubexm is installed"
-            " for, .venv/bin/python"
-        ) from None
+    return subprocess.Popen(
+        command,
+        env=env,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        # Safe here: there is one thread.
+        preexec_fn=lambda: cgroups.join(groups),  # noqa: PLW1509
+    )
 
 
 @contextmanager

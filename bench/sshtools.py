@@ -130,7 +130,9 @@ def ours(home: Path) -> dict[str, str]:
 
 def kubexm(bed: Bed, home: Path, work: str, count: int) -> Job:
     """The job of kubexm itself, as its users give it."""
-    program = (str(Path(sys.executable).with_name("kubexm")),)
+    program = Path(sys.executable).with_name("kubexm")
+    if not program.exists():
+        raise RunFailed(f"there is no `{program}`: measure with the Python of a venv that has it")
     words = ("hosts", "check") if work == "w4" else ("run",)
     done = {
         "w2": f"{20 * count} changed",
@@ -139,7 +141,7 @@ def kubexm(bed: Bed, home: Path, work: str, count: int) -> Job:
         "w6": f"{50 * count} satisfied",
         "w6-one": f"{count} satisfied",
     }.get(work, f"{count} changed")
-    command = (*program, *words, "-f", str(bed.pipeline(work, count)))
+    command = (str(program), *words, "-f", str(bed.pipeline(work, count)))
     return Job(command, ours(home), bed.path, lambda said: done in said)
 
 
