@@ -86,7 +86,7 @@ class Reach:
 
 
 def load_dialing() -> type[Dialing]:
-    """What speaks SSH takes long to load, and not every job has to go anywhere."""
+    """What makes connectors, loaded now: it takes long, and not every job has to go anywhere."""
     from kubexm.connector.ssh import loading
 
     with loading.lightly():
