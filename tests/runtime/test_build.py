@@ -22,9 +22,12 @@ class Door(SimConnector):
     """A connection that knows whether somebody has to close it."""
 
     is_open = False
+    lets_in = True
 
     async def open(self) -> None:
         self.is_open = True
+        if not self.lets_in:
+            await asyncio.Event().wait()
         await super().open()
 
     async def close(self) -> None:
@@ -35,8 +38,8 @@ class Site:
     """A world in which a round trip takes five seconds, and the doors to its hosts."""
 
     def __init__(self, path: Path) -> None:
-        silent = Fault("hang", hosts="silent", at=1)
-        self.world = World.create(path, WorldSettings(latency=Fixed(5.0), faults=(silent,)))
+        faults = Fault("hang", hosts="slow", at=1, seconds=35), Fault("hang", hosts="mute", at=1)
+        self.world = World.create(path, WorldSettings(latency=Fixed(5.0), faults=faults))
         self.doors: dict[str, Door] = {}
 
     def config(self, *names: str) -> RuntimeConfig:
@@ -64,12 +67,22 @@ def test_many_hosts_are_opened_in_the_time_of_one(site: Site) -> None:
     assert virtual.run(opened(*HOSTS)) == virtual.run(opened("h1")) == 10.0
 
 
-def test_a_host_that_never_answers_is_unreachable_after_15_seconds(site: Site) -> None:
+def test_a_host_that_never_lets_us_in_is_unreachable_after_15_seconds(site: Site) -> None:
     async def opened() -> tuple[float, dict[str, str]]:
-        async with Runtime.build(site.config("silent", "h1")) as runtime:
+        config = site.config("silent", "h1")
+        site.doors["silent"].lets_in = False
+        async with Runtime.build(config) as runtime:
             return asyncio.get_running_loop().time(), runtime.unreachable
 
     assert virtual.run(opened()) == (15.0, {"silent": "did not answer within 15 s"})
+
+
+def test_a_host_that_lets_us_in_has_longer_to_tell_of_itself(site: Site) -> None:
+    async def opened() -> tuple[float, dict[str, str]]:
+        async with Runtime.build(site.config("slow", "mute")) as runtime:
+            return asyncio.get_running_loop().time(), runtime.unreachable
+
+    assert virtual.run(opened()) == (50.0, {"mute": "did not answer within 50 s"})
 
 
 def test_all_hosts_are_closed_when_the_run_is_over(site: Site) -> None:

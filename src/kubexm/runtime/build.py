@@ -25,6 +25,9 @@ from kubexm.runtime.ledger import Book, HostLedger, Remember
 from kubexm.runtime.secrets import SecretVault
 
 OPEN_SECONDS = 15.0
+"""For a host to let us in."""
+LEARN_SECONDS = 45.0
+"""For one that has, to tell of itself; if packets get lost it may have to be called again."""
 CONNECTS_AT_ONCE = 64
 RETRY_SECONDS = 0.5
 Confirm = Callable[[str], Awaitable[None]]
@@ -129,27 +132,38 @@ class Runtime:
 
     async def _open(self, host: HostRuntime, gate: asyncio.Semaphore) -> None:
         name = host.config.name
-        lost: list[ConnectionLost] = []
         try:
-            async with gate, asyncio.timeout(OPEN_SECONDS):
-                await self._until_known(host, lost)
-        except TimeoutError:
-            seen = f"; {lost[-1]}" if lost else ""
-            self._miss(name, f"did not answer within {OPEN_SECONDS:g} s{seen}")
+            async with gate:
+                await self._open_in_time(host)
         except KubexmError as error:
             self._miss(name, error.message, error.hint)
         except OSError as error:
             self._miss(name, str(error))
 
+    async def _open_in_time(self, host: HostRuntime) -> None:
+        loop, lost = asyncio.get_running_loop(), list[ConnectionLost]()
+        began = loop.time()
+        try:
+            async with asyncio.timeout(OPEN_SECONDS) as limit:
+                await self._until_known(host, lost, limit)
+        except TimeoutError:
+            seen = f"; {lost[-1]}" if lost else ""
+            took = f"{loop.time() - began:.0f} s"
+            self._miss(host.config.name, f"did not answer within {took}{seen}")
+
     def _miss(self, name: str, message: str, hint: str = "") -> None:
         self.unreachable[name] = "; ".join(filter(None, (message, hint)))
         self.reasons[name] = Problem(message, hint=hint)
 
-    async def _until_known(self, host: HostRuntime, lost: list[ConnectionLost]) -> None:
+    async def _until_known(
+        self, host: HostRuntime, lost: list[ConnectionLost], limit: asyncio.Timeout
+    ) -> None:
         """Open a host and learn of it; a connection that is lost meanwhile is opened again."""
         while True:
             try:
                 await host.config.connector.open()
+                if not lost:
+                    limit.reschedule(asyncio.get_running_loop().time() + LEARN_SECONDS)
                 return await self._learn(host)
             except ConnectionLost as error:
                 lost.append(error)

@@ -13,7 +13,7 @@ from typing import Any
 
 import asyncssh
 
-from kubexm.connector.ssh import clientconfig, prepared, proof, silence
+from kubexm.connector.ssh import clientconfig, prepared, proof, racing, silence
 from kubexm.connector.ssh.calls import AT_ONCE, Calls
 from kubexm.connector.ssh.hostkeys import KeyBook
 from kubexm.connector.ssh.hush import hush
@@ -66,11 +66,11 @@ class Dialer:
         way = clientconfig.detour(target)
         if way.jump is None:
             async with self._gate:
-                return await self._login(target, None, way.program)
+                return await self._race(target, None, way.program)
         jump = way.jump
         bastion = self._bastions.setdefault(jump, _Bastion(jump))
         async with bastion.opened(lambda: self.connect(jump)) as tunnel, self._gate:
-            return await self._login(target, tunnel)
+            return await self._race(target, tunnel)
 
     def close(self) -> None:
         """Let go of the bastions, and of calls that nobody asked for."""
@@ -78,14 +78,35 @@ class Dialer:
         for bastion in self._bastions.values():
             bastion.close()
 
-    async def _login(
+    async def _race(
         self,
         target: Target,
         tunnel: asyncssh.SSHClientConnection | None,
         program: str | None = None,
     ) -> asyncssh.SSHClientConnection:
+        visitors: list[_Visitor] = []
+
+        def meet() -> _Visitor:
+            visitors.append(_Visitor(target, self._book(target), program))
+            return visitors[-1]
+
+        def has_room() -> bool:
+            # An agent may ask a person, who is not to be asked again and again.
+            asks = target.credentials.agent and any(visitor.has_begun for visitor in visitors)
+            return not asks and not self._gate.locked()
+
+        return await racing.first(
+            lambda: self._login(target, tunnel, meet), lambda other: other.abort(), has_room
+        )
+
+    async def _login(
+        self,
+        target: Target,
+        tunnel: asyncssh.SSHClientConnection | None,
+        meet: Callable[[], _Visitor],
+    ) -> asyncssh.SSHClientConnection:
         for left in reversed(range(TRIES)):
-            visitor = _Visitor(target, self._book(target), program)
+            visitor = meet()
             try:
                 return await self._try(target, tunnel, visitor)
             except _DROPPED as error:

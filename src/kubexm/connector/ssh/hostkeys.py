@@ -26,11 +26,11 @@ class KeyBook:
         """Whether the key of a host that is in no file is believed; if so, it is from now on."""
         if self._settings.trust != "first-use" or self._knows(target):
             return False
-        line = _line(target, key)
-        if self._accepted.setdefault(_name(target), line) != line:
-            return False
-        _append(self._settings.files[0], line)
-        return True
+        name, line = _name(target), _line(target, key)
+        if name not in self._accepted:
+            self._accepted[name] = line
+            _append(self._settings.files[0], line)
+        return self._accepted[name] == line
 
     def refusal(self, target: Target, key: asyncssh.SSHKey | None) -> HostUnreachable:
         """Why a key is not believed, and how to accept it."""
