@@ -184,9 +184,13 @@ class Bench:
             return None
 
     def _clear(self) -> None:
-        """Take away what the works with files have brought."""
+        """Take away what the works with files have brought, and let the disk come to rest.
+
+        Who waits until a file is on the disk would else wait for what others have left unwritten.
+        """
         for payload in self.bed.root.glob("srv/bench/*/payload"):
             payload.unlink()
+        os.sync()
 
 
 def main() -> None:

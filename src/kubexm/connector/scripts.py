@@ -135,7 +135,7 @@ TAKE = (
 set -e
 # Without its cache, the file is on its way to the disk while it comes.
 taken() {{
-  dd of="$1" bs=64k count="$2" iflag=fullblock,count_bytes oflag=append,nocache \\
+  dd of="$1" bs=256k count="$2" iflag=fullblock,count_bytes oflag=append,nocache \\
     conv="$3",fsync status=none
 }}
 if [ "$8" = 0 ]; then

@@ -14,7 +14,7 @@ import msgspec
 
 from kubexm.connector.base import Completed, LineSink
 from kubexm.connector.output import Output
-from kubexm.connector.ssh import frames
+from kubexm.connector.ssh import bulk, frames
 from kubexm.connector.ssh.become import Become, Entry
 from kubexm.connector.ssh.lane import NotObeyed
 from kubexm.errors import ConnectionLost, Refused, StepFailed
@@ -182,7 +182,7 @@ class Shell(asyncssh.SSHClientSession[bytes]):
     def _takes(self, piece: bytes) -> bool:
         """Write to it; False if it does not want the rest."""
         try:
-            self._channel.write(piece)
+            bulk.write(self._channel, piece)
         except OSError:
             return False
         return True
