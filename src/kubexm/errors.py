@@ -3,7 +3,8 @@
 KubexmError
 ├── InvalidInput              exit 2: refused before the first change
 │   ├── InvalidGraph
-│   ├── InvalidPipeline
+│   ├── InvalidFile
+│   │   └── InvalidPipeline
 │   ├── UnknownPath
 │   ├── UnsupportedFormat
 │   └── UnknownTask
@@ -80,7 +81,13 @@ class InvalidGraph(InvalidInput):
     code = "invalid-graph"
 
 
-class InvalidPipeline(InvalidInput):
+class InvalidFile(InvalidInput):
+    """A file can't be read: its bytes, or its form."""
+
+    code = "invalid-file"
+
+
+class InvalidPipeline(InvalidFile):
     """A pipeline file is not what it should be."""
 
     code = "invalid-pipeline"

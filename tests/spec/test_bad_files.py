@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kubexm.errors import InvalidPipeline, Problem
+from kubexm.errors import InvalidFile, Problem
 from kubexm.spec.pipeline import read_pipeline
 from kubexm.spec.planner import plan
 
@@ -17,7 +17,7 @@ EXPECTED = re.compile(r"^# expect (\d+:\d+) (.+)$", re.MULTILINE)
 
 
 def problems_of(path: Path) -> tuple[Problem, ...]:
-    with pytest.raises(InvalidPipeline) as caught:
+    with pytest.raises(InvalidFile) as caught:
         plan(read_pipeline(path))
     return caught.value.problems
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import many
 
-from kubexm.errors import InvalidPipeline
+from kubexm.document import source
+from kubexm.errors import InvalidFile
 from kubexm.plan import ExecutionGraph, codec
-from kubexm.spec import source
 from kubexm.spec.model import as_data
 from kubexm.spec.pipeline import Pipeline, parse_pipeline, pipeline_from
 from kubexm.spec.planner import plan
@@ -65,24 +65,24 @@ trees = st.recursive(
 )
 
 
-def refused_well(error: InvalidPipeline) -> bool:
+def refused_well(error: InvalidFile) -> bool:
     return bool(error.problems) and all(
         problem.message and problem.where and problem.hint for problem in error.problems
     )
 
 
-def way_of(make: Callable[[], Pipeline]) -> tuple[Pipeline, ExecutionGraph] | InvalidPipeline:
+def way_of(make: Callable[[], Pipeline]) -> tuple[Pipeline, ExecutionGraph] | InvalidFile:
     try:
         pipeline = make()
         return pipeline, plan(pipeline).graph
-    except InvalidPipeline as error:
+    except InvalidFile as error:
         return error
 
 
 def planned_or_refused(make: Callable[[], Pipeline]) -> None:
     """The whole way of a file; what is planned survives its document."""
     found = way_of(make)
-    if isinstance(found, InvalidPipeline):
+    if isinstance(found, InvalidFile):
         assert refused_well(found), found
         return
     pipeline, graph = found
@@ -186,7 +186,7 @@ def test_inventories_with_parts_replaced(data: st.DataObject) -> None:
 def test_text_in_quotes_comes_back(text: str) -> None:
     quoted = '"' + "".join(f"\\U{ord(letter):08X}" for letter in text) + '"'
 
-    with suppress(InvalidPipeline):
+    with suppress(InvalidFile):
         assert source.parse(f"a: {quoted}").data == {"a": text}
 
 

@@ -10,9 +10,10 @@ from tests.spec.schema_reader import fits
 from tests.spec.texts import pipeline, with_steps
 
 from kubexm.common.facts import FACTS
-from kubexm.errors import InvalidPipeline
-from kubexm.spec import reference, source
-from kubexm.spec.docstrings import field_texts
+from kubexm.document import source
+from kubexm.document.docstrings import field_texts
+from kubexm.errors import InvalidFile, InvalidPipeline
+from kubexm.spec import reference
 from kubexm.spec.model import FactsSpec, StepFields, SystemSpec, as_data
 from kubexm.spec.pipeline import Pipeline, parse_pipeline, pipeline_from, read_pipeline
 from kubexm.spec.planner import plan
@@ -60,7 +61,7 @@ def test_data_without_a_file_is_planned_like_a_file() -> None:
     ids=repr_short,
 )
 def test_data_that_no_file_can_hold_is_refused(strange: Any) -> None:
-    with pytest.raises(InvalidPipeline, match="no file can hold"):
+    with pytest.raises(InvalidFile, match="no file can hold"):
         pipeline_from({"spec": strange})
 
 
@@ -71,7 +72,7 @@ def test_data_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
     endless: list[Any]
     for endless in (ring, [[]] * 1000):
-        with pytest.raises(InvalidPipeline, match="nested too deep, or too many values"):
+        with pytest.raises(InvalidFile, match="nested too deep, or too many values"):
             pipeline_from(endless)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.spec.texts import planned, with_steps
 
+from kubexm.document import ranges
+from kubexm.document.ranges import BadRange
 from kubexm.errors import InvalidPipeline, Problem
-from kubexm.spec import ranges
 from kubexm.spec.inventory import InventoryHost
-from kubexm.spec.ranges import BadRange
 
 NOOP = "- {name: s, noop: }"
 

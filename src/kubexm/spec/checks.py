@@ -11,13 +11,13 @@ from typing import Any
 
 from kubexm.common.nearest import did_you_mean
 from kubexm.common.roles import ALL
+from kubexm.document.findings import Finding
+from kubexm.document.source import DataPath
 from kubexm.sim.settings import WorldSettings
 from kubexm.spec import conditions, hosts, parameters, references, secrets, shapes
 from kubexm.spec.expressions import BadExpression, compile_expression
-from kubexm.spec.fields import Finding
 from kubexm.spec.model import kind_key
 from kubexm.spec.references import BadReference, Reference
-from kubexm.spec.source import DataPath
 
 _MOMENTS = ("pre", "post", "onFailure", "always")
 _LISTS = ("modules", "tasks", "steps", "compensate")

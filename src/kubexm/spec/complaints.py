@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
+from kubexm.document.findings import Finding
+from kubexm.document.source import DataPath, Document
 from kubexm.errors import Problem
 from kubexm.plan.values import NotAwaited
-from kubexm.spec.fields import Finding
 from kubexm.spec.model import Link, ModuleSpec, PipelineBody, TaskSpec
-from kubexm.spec.source import DataPath, Document
 
 Origin = Mapping[str, DataPath]
 """Where the step of each node is written."""

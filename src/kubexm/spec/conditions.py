@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kubexm.document.source import DataPath
 from kubexm.spec import expressions, references
 from kubexm.spec.expressions import BadExpression, Expression
 from kubexm.spec.references import BadReference, Reference
-from kubexm.spec.source import DataPath
 
 KIND = "assert"
 THAT = "that"

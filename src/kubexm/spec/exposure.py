@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from kubexm.document.findings import Finding
+from kubexm.document.source import DataPath
 from kubexm.plan import StepSpec
 from kubexm.spec import parameters, references
-from kubexm.spec.fields import Finding
 from kubexm.spec.references import Reference
-from kubexm.spec.source import DataPath
 from kubexm.step import registry
 
 _INSTEAD = {

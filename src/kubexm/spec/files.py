@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 
 from kubexm.common.digests import LARGE, Digests
+from kubexm.document.source import Document
 from kubexm.spec import local, references
 from kubexm.spec.local import SOURCE, BadFile
-from kubexm.spec.source import Document
 
 FILE, TREE, FETCH = "file", "tree", "fetch"
 TO, BESIDE = "to", "beside"

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from kubexm.spec.source import DataPath
+from kubexm.document.source import DataPath
 
 
 class Given(msgspec.Struct, frozen=True):

@@ -12,12 +12,13 @@ from typing import Any
 from kubexm.common.counting import few
 from kubexm.common.roles import CONTROL_NODE
 from kubexm.common.secrets import is_reference
-from kubexm.spec import ranges, references
-from kubexm.spec.fields import Finding
+from kubexm.document import ranges
+from kubexm.document.findings import Finding
+from kubexm.document.ranges import MAX_HOSTS, BadRange, Pattern
+from kubexm.document.source import DataPath, texts
+from kubexm.spec import references
 from kubexm.spec.model import HostSpec
-from kubexm.spec.ranges import MAX_HOSTS, BadRange, Pattern
 from kubexm.spec.references import BadReference, Reference
-from kubexm.spec.source import DataPath, texts
 
 Written = Mapping[str, Any]
 IN_LABELS = ("name", "address")

@@ -11,17 +11,18 @@ import msgspec
 
 from kubexm.common.counting import few
 from kubexm.common.roles import ALL, CONTROL_NODE
-from kubexm.spec import connection, layers, ranges, references
+from kubexm.document import ranges
+from kubexm.document.findings import Finding
+from kubexm.document.source import DataPath
+from kubexm.spec import connection, layers, references
 from kubexm.spec.connection import Connections, SshSettings
 from kubexm.spec.expressions import BadExpression
-from kubexm.spec.fields import Finding
 from kubexm.spec.given import Givens
 from kubexm.spec.layers import Layer, Layers
 from kubexm.spec.model import HostSpec, PipelineBody, as_data
 from kubexm.spec.overrides import Override, applied
 from kubexm.spec.references import BadReference, Reference
 from kubexm.spec.sound import NO_GAPS, Gaps
-from kubexm.spec.source import DataPath
 
 MAX_CHAIN = 50
 MAX_WEIGHT = 1_000_000

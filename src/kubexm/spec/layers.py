@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 
 from kubexm.common.roles import ALL
+from kubexm.document.findings import Finding, written_path
+from kubexm.document.source import DataPath
 from kubexm.spec import connection
-from kubexm.spec.fields import Finding, written_path
 from kubexm.spec.given import Given, Givens
 from kubexm.spec.model import GroupSpec, HostSpec, PipelineBody
-from kubexm.spec.source import DataPath
 
 
 class Layer(msgspec.Struct, frozen=True):

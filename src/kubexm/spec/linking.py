@@ -8,9 +8,9 @@ from itertools import pairwise
 
 import msgspec
 
+from kubexm.document.findings import Finding
 from kubexm.plan import ExecutionFragment, ExecutionNode, Join, chain, parallel, per_host, values
 from kubexm.plan.validation import topological_order
-from kubexm.spec.fields import Finding
 from kubexm.spec.model import AfterSpec, Link
 
 _SEQUENCES = {"per-host": per_host, "barrier": chain, "parallel": parallel}

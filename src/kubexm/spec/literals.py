@@ -8,8 +8,8 @@ from itertools import dropwhile, pairwise
 from typing import Any
 
 from kubexm.common.secrets import is_reference
-from kubexm.spec.fields import Finding
-from kubexm.spec.source import DataPath
+from kubexm.document.findings import Finding
+from kubexm.document.source import DataPath
 
 _WORDS = (
     r"(?:password|passwd|passphrase|token|secret|api-?key|private-?key|credentials?"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kubexm.document.findings import Finding, written_path
 from kubexm.errors import InvalidInput, StepFailed
 from kubexm.plan import ExecutionNode
 from kubexm.runtime.contexts import UnitView
 from kubexm.spec import conditions, parameters, references
 from kubexm.spec.expressions import BadExpression, Expression, compile_expression
-from kubexm.spec.fields import Finding, written_path
 from kubexm.spec.references import BadReference, Reference
 from kubexm.step import registry
 from kubexm.step.contract import Step

@@ -8,18 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from kubexm.plan.policy import FailureClass, OnFailure
-from kubexm.spec.fields import (
+from kubexm.document.fields import (
     Address,
-    Condition,
     Count,
     Duration,
-    Entries,
     FilePath,
     HostName,
     Name,
     OneAddress,
-    OwnRole,
     PathOrFalse,
     Port,
     PositiveDuration,
@@ -27,9 +23,10 @@ from kubexm.spec.fields import (
     Share,
     Text,
     UserName,
-    VariableName,
 )
-from kubexm.spec.forms import BadValue, Filled, Form, Range, called, empty
+from kubexm.document.forms import BadValue, Filled, Form, Range, called, empty
+from kubexm.plan.policy import FailureClass, OnFailure
+from kubexm.spec.fields import Condition, Entries, OwnRole, VariableName
 from kubexm.step import registry
 
 # No file can hold a zero byte, so these keys are ours alone.

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from kubexm.errors import InvalidInput, InvalidPipeline
-from kubexm.spec import scalars, source
+from kubexm.document import scalars, source
+from kubexm.errors import InvalidFile, InvalidInput
 
 _PATH = r"[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*"
 
@@ -43,7 +43,7 @@ def _value(text: str, name: str) -> Any:
     if text[:1] in tuple("[{\"'"):
         try:
             document = source.parse(text, f"--set {name}")
-        except InvalidPipeline as error:
+        except InvalidFile as error:
             reason = error.problems[0].message if error.problems else error.message
             raise InvalidInput(f"`--set {name}`: {reason}", hint="check the brackets") from error
         for note in document.notes:

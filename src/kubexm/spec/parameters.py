@@ -16,11 +16,11 @@ import msgspec
 from msgspec import inspect as types
 
 from kubexm.common.nearest import did_you_mean
+from kubexm.document.findings import Finding
+from kubexm.document.forms import camel
 from kubexm.errors import KubexmError
 from kubexm.spec import references, shapes
-from kubexm.spec.fields import Finding
 from kubexm.spec.files import TARGETS, ExternalFiles
-from kubexm.spec.forms import camel
 from kubexm.spec.local import SOURCE
 from kubexm.spec.references import BadReference
 from kubexm.step import registry

@@ -11,11 +11,12 @@ from typing import Any
 
 import msgspec
 
-from kubexm.spec import checks, literals, problems, sound, source
-from kubexm.spec.fields import Finding
+from kubexm.document import source
+from kubexm.document.findings import Finding
+from kubexm.document.source import Document
+from kubexm.spec import checks, literals, problems, sound
 from kubexm.spec.model import PipelineSpec
 from kubexm.spec.sound import NO_GAPS, Gaps
-from kubexm.spec.source import Document
 
 
 class Pipeline(msgspec.Struct, frozen=True):

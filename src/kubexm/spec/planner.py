@@ -11,6 +11,9 @@ from msgspec.structs import replace
 from kubexm.common.digests import Digests
 from kubexm.common.nearest import did_you_mean
 from kubexm.common.roles import CONTROL_NODE
+from kubexm.document.findings import Finding
+from kubexm.document.forms import camel
+from kubexm.document.source import DataPath
 from kubexm.errors import InvalidGraph, InvalidPipeline, Problem
 from kubexm.plan import (
     ExecutionFragment,
@@ -28,9 +31,7 @@ from kubexm.plan import (
 from kubexm.plan.scope import Moment
 from kubexm.sim.settings import WorldSettings
 from kubexm.spec import complaints, exposure, inventory, linking, problems, references
-from kubexm.spec.fields import Finding
 from kubexm.spec.files import ExternalFiles
-from kubexm.spec.forms import camel
 from kubexm.spec.hosts import connection_secrets, shared_addresses
 from kubexm.spec.inventory import InventoryHost
 from kubexm.spec.linking import Sibling
@@ -50,7 +51,6 @@ from kubexm.spec.pipeline import Pipeline
 from kubexm.spec.references import Reference
 from kubexm.spec.settings import Settings, constraints
 from kubexm.spec.sound import Leavings
-from kubexm.spec.source import DataPath
 from kubexm.spec.steps import PlannedStep, StepPlanner
 from kubexm.step.parameters import SECRETS
 

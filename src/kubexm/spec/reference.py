@@ -15,11 +15,11 @@ from typing import Any, get_args
 import msgspec
 from msgspec import inspect as types
 
+from kubexm.document.docstrings import class_example, class_text, field_texts
+from kubexm.document.forms import Form
 from kubexm.sim.settings import WorldSettings
 from kubexm.spec import conditions, model, references, shapes
-from kubexm.spec.docstrings import class_example, class_text, field_texts
 from kubexm.spec.files import TARGETS
-from kubexm.spec.forms import Form
 from kubexm.spec.local import SOURCE
 from kubexm.spec.parameters import Parameter, as_written, written_parameters
 from kubexm.step import registry

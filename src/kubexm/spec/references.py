@@ -16,9 +16,9 @@ import msgspec
 
 from kubexm.common.facts import FACTS
 from kubexm.common.nearest import did_you_mean
+from kubexm.document.source import DataPath
 from kubexm.runtime.contexts import Unmade
 from kubexm.spec import kinds
-from kubexm.spec.source import DataPath
 
 ROOTS = ("vars", "facts", "values", "host", "item")
 LABELS = "host.labels"

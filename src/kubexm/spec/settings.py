@@ -6,8 +6,8 @@ import msgspec
 from msgspec.structs import replace
 
 from kubexm.common.roles import ALL
+from kubexm.document.fields import percent
 from kubexm.plan import Allowance, ResourceConstraints, RetryPolicy, Tolerance
-from kubexm.spec.fields import percent
 from kubexm.spec.model import LimitsSpec, RetrySpec, ScopeFields, StepFields, ToleranceSpec
 
 

@@ -10,9 +10,9 @@ import msgspec
 from msgspec import inspect as types
 
 from kubexm.common.nearest import did_you_mean, nearest
+from kubexm.document.findings import Finding, plain_number, shown
+from kubexm.document.source import DataPath
 from kubexm.spec import references
-from kubexm.spec.fields import Finding, shown
-from kubexm.spec.source import DataPath
 
 _Lists = types.ListType | types.VarTupleType | types.SetType | types.FrozenSetType | types.TupleType
 _Records = types.StructType | types.DataclassType
@@ -165,10 +165,10 @@ def _bounds(
 ) -> Iterator[Finding]:
     found = f"found {shown(value)}, want"
     if kind.ge is not None and value < kind.ge:
-        least = number(kind.ge)
+        least = plain_number(kind.ge)
         yield Finding(path, f"{found} at least {least}", f"write {least} or more")
     if kind.le is not None and value > kind.le:
-        most = number(kind.le)
+        most = plain_number(kind.le)
         yield Finding(path, f"{found} at most {most}", f"write {most} or less")
 
 
@@ -199,11 +199,6 @@ def _no_such_tag(
     if field not in value:
         return Finding(path, f"`{field}` is missing", did_you_mean("", known))
     return _no_such_word(str(value[field]), known, (*path, field))
-
-
-def number(bound: float) -> str:
-    """A bound as people write it: `10`, not `10.0`."""
-    return str(int(bound) if bound == int(bound) else bound)
 
 
 def described(kind: types.Type) -> str:

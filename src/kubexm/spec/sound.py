@@ -12,10 +12,10 @@ from typing import Any, get_args
 
 import msgspec
 
+from kubexm.document.findings import Finding
+from kubexm.document.source import DataPath
 from kubexm.spec import references
-from kubexm.spec.fields import Finding
 from kubexm.spec.model import HookSpec, PipelineSpec, StepSpec, kind_key
-from kubexm.spec.source import DataPath
 
 Written = Mapping[str, Any]
 Part = Callable[[Any, DataPath], dict[str, Any]]

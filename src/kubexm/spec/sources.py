@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kubexm.document.findings import Finding
 from kubexm.spec import references
-from kubexm.spec.fields import Finding
 from kubexm.spec.inventory import InventoryHost, OnHosts
 from kubexm.spec.references import BadReference, Reference
 

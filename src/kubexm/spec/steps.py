@@ -9,6 +9,8 @@ from typing import Any
 import msgspec
 
 from kubexm.common.roles import CONTROL_NODE
+from kubexm.document.findings import Finding, shown
+from kubexm.document.source import DataPath
 from kubexm.plan import Key, StepSpec
 from kubexm.spec import (
     conditions,
@@ -22,13 +24,11 @@ from kubexm.spec import (
     templating,
 )
 from kubexm.spec.expressions import BadExpression, Expression
-from kubexm.spec.fields import Finding, shown
 from kubexm.spec.files import BESIDE, FETCH, NAMING, TO, ExternalFiles
 from kubexm.spec.inventory import Inventory, InventoryHost, OnHosts, remedy
 from kubexm.spec.local import SOURCE, BadFile
 from kubexm.spec.model import StepFields
 from kubexm.spec.references import BadReference, Reference
-from kubexm.spec.source import DataPath
 from kubexm.step import registry
 from kubexm.step.contract import Step
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kubexm.common.counting import few
+from kubexm.document.findings import Finding
 from kubexm.spec import references
-from kubexm.spec.fields import Finding
 from kubexm.spec.inventory import InventoryHost
 from kubexm.spec.references import BadReference, Reference
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kubexm.document.findings import Finding
 from kubexm.errors import InvalidInput
 from kubexm.spec import references
-from kubexm.spec.fields import Finding
 from kubexm.spec.local import SOURCE
 from kubexm.templates import render
 from kubexm.templates.syntax import Fault

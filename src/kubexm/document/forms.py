@@ -14,7 +14,7 @@ from typing import get_type_hints as annotations_of
 
 import msgspec
 
-from kubexm.spec.source import DataPath
+from kubexm.document.source import DataPath
 
 Kind = Literal[
     "text", "whole number", "number", "flag", "mapping", "list", "word", "least", "most",

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubexm.errors import InvalidPipeline, Problem
-from kubexm.spec import source
-from kubexm.spec.source import parse, read
+from kubexm.document import source
+from kubexm.document.source import parse, read
+from kubexm.errors import InvalidFile, Problem
 
 
 def problem_of(text: str | bytes, file: str = "f.yaml") -> str:
@@ -20,7 +20,7 @@ def problem_of(text: str | bytes, file: str = "f.yaml") -> str:
 def problems_of(text: str | bytes, file: str) -> Sequence[Problem]:
     try:
         return [note.problem for note in parse(text, file).notes]
-    except InvalidPipeline as error:
+    except InvalidFile as error:
         return error.problems
 
 
@@ -158,5 +158,5 @@ def test_all_problems_of_the_form_come_at_once() -> None:
 
 @pytest.mark.parametrize("path", ["nowhere.yaml", ".", "nul\0.yaml"])
 def test_a_file_that_cant_be_read_is_an_invalid_pipeline(path: str, tmp_path: Path) -> None:
-    with pytest.raises(InvalidPipeline, match="can't read"):
+    with pytest.raises(InvalidFile, match="can't read"):
         read(tmp_path / path)

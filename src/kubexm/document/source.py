@@ -2,7 +2,7 @@
 
 YAML 1.2, strictly: one document, no tags, no duplicate or merge keys, bounded in size, depth
 and aliases. JSON is read the same way. Whatever the bytes are, the only error is
-`InvalidPipeline`.
+`InvalidFile`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import msgspec
 import yaml
 
 from kubexm.common.marks import SourceMark
-from kubexm.errors import InvalidPipeline, Problem
-from kubexm.spec import scalars
+from kubexm.document import scalars
+from kubexm.errors import InvalidFile, Problem
 
 MAX_BYTES = 8 * 1024 * 1024
 MAX_DEPTH = 48
@@ -122,8 +122,8 @@ def read(path: Path) -> Document:
             content = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise InvalidPipeline(
-            f"can't read `{path}`: {reason}", hint="give the path of a pipeline file with `-f`"
+        raise InvalidFile(
+            f"can't read `{path}`: {reason}", hint="give the path of a file with `-f`"
         ) from error
     return parse(content, str(path), path.absolute().parent)
 
@@ -131,7 +131,7 @@ def read(path: Path) -> Document:
 def parse(text: str | bytes, file: str = "<text>", directory: Path | None = None) -> Document:
     """The document in a text; what can be passed over of its form is noted in it."""
     if len(text) > MAX_BYTES:
-        raise _refused(file, f"longer than {MAX_BYTES // 2**20} MiB", 1, 1, "split the pipeline")
+        raise _refused(file, f"longer than {MAX_BYTES // 2**20} MiB", 1, 1, "split the file")
     decoded = _printable(_decoded(text, file), file)
     if file.endswith(".json"):
         decoded = re.sub(_ESCAPE, _one_escape, decoded)
@@ -220,7 +220,7 @@ def _events(text: str, file: str) -> Iterator[yaml.Event]:
         raise _syntax_error(error, file) from error
 
 
-def _syntax_error(error: yaml.MarkedYAMLError, file: str) -> InvalidPipeline:
+def _syntax_error(error: yaml.MarkedYAMLError, file: str) -> InvalidFile:
     said = error.problem or "unreadable"
     mark = error.problem_mark or error.context_mark
     hint = next((hint for sign, hint in _HINTS.items() if sign in said), _LOOK_AROUND)
@@ -229,9 +229,9 @@ def _syntax_error(error: yaml.MarkedYAMLError, file: str) -> InvalidPipeline:
     return _refused(file, f"not YAML: {context}{said}", line, column, hint)
 
 
-def _refused(file: str, message: str, line: int, column: int, hint: str) -> InvalidPipeline:
+def _refused(file: str, message: str, line: int, column: int, hint: str) -> InvalidFile:
     problem = Problem(message, str(SourceMark(file, line, column)), hint)
-    return InvalidPipeline(f"`{file}` can't be read", problems=[problem], hint=CORRECT)
+    return InvalidFile(f"`{file}` can't be read", problems=[problem], hint=CORRECT)
 
 
 class _Frame(msgspec.Struct):
@@ -283,7 +283,7 @@ class _Builder:
     def finished(self) -> tuple[Any, Spot]:
         """The data and its places."""
         if not self._documents:
-            hint = "a pipeline starts with `apiVersion: kubexm.io/v1alpha1`"
+            hint = "a file starts with `apiVersion: kubexm.io/v1alpha1`"
             raise self._fatal("the file is empty", 1, 1, hint)
         return self._documents[0]
 
@@ -353,7 +353,7 @@ class _Builder:
         self._nodes += part.size
         if self._nodes > MAX_NODES:
             place = part.spot.line, part.spot.column
-            raise self._fatal(f"more than {MAX_NODES} values", *place, "split the pipeline")
+            raise self._fatal(f"more than {MAX_NODES} values", *place, "split the file")
         if anchor:
             self._anchors[anchor] = part
         if not self._frames:
@@ -381,7 +381,7 @@ class _Builder:
         place = SourceMark(self._file, line, column)
         self.notes.append(Note(place, message, hint))
 
-    def _fatal(self, message: str, line: int, column: int, hint: str) -> InvalidPipeline:
+    def _fatal(self, message: str, line: int, column: int, hint: str) -> InvalidFile:
         self._note(message, line, column, hint)
         problems = [note.problem for note in self.notes]
-        return InvalidPipeline(f"`{self._file}` can't be read", problems=problems, hint=CORRECT)
+        return InvalidFile(f"`{self._file}` can't be read", problems=problems, hint=CORRECT)

@@ -1,0 +1,1 @@
+"""Files that people write: text with its places, forms for what it may say, and what is wrong."""

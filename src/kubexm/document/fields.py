@@ -1,0 +1,162 @@
+"""The words and numbers of files: names, addresses, paths, durations, shares."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from kubexm.document import ranges
+from kubexm.document.findings import shown
+from kubexm.document.forms import After, BadValue, Before, Filled, Range
+from kubexm.document.ranges import BadRange, Pattern
+
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_USER = re.compile(r"[^\s-]\S*")
+_LONGEST_NAME = 100
+_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?(?:(\d+)ms)?")
+_SECONDS = (86400.0, 3600.0, 60.0, 1.0, 0.001)
+_PERCENT = re.compile(r"(\d{1,3}(?:\.\d+)?)%")
+_LONGEST = 366 * 86400.0
+_BY_REFERENCE = "write `env://NAME`, `file:///PATH` or `prompt://WHAT`"
+_A_DURATION = "write `30s`, `5m`, `1h30m` or seconds"
+
+
+def _name(text: str) -> str:
+    _named(text, text)
+    return text
+
+
+def _host_name(text: str) -> str:
+    _named(_pattern(text).last, text)
+    return text
+
+
+def _address(text: str) -> str:
+    _pattern(text)
+    return text
+
+
+def _pattern(text: str) -> Pattern:
+    try:
+        return ranges.parse(text)
+    except BadRange as error:
+        raise BadValue(str(error), error.hint) from None
+
+
+def _one_address(text: str) -> str:
+    if _pattern(text).has_ranges:
+        raise BadValue(f"found `{text[:40]}`, want one address", "write it without a range")
+    return text
+
+
+def _user(text: str) -> str:
+    if _USER.fullmatch(text):
+        return text
+    hint = "use no blanks, and no `-` in front"
+    raise BadValue(f"found {shown(text)}, want the name of a user", hint)
+
+
+def _path(value: Any) -> str:
+    hint = "write the path of the file"
+    if not isinstance(value, str) or not value:
+        raise BadValue(f"found {shown(value) if value else 'an empty text'}, want a path", hint)
+    if "\n" in value or value.startswith("-----BEGIN"):
+        raise BadValue("found a key written out, want a path", hint)
+    if "://" in value:
+        raise BadValue(f"found {shown(value)}, want a path", f"{hint}: a file is read where it is")
+    return value
+
+
+def _path_or_false(value: Any) -> str | Literal[False]:
+    return False if value is False else _path(value)
+
+
+def _secret(value: Any) -> str:
+    """A reference, or a secret that was written out, which is told elsewhere."""
+    if isinstance(value, str) and value:
+        return value
+    # A number may be the secret itself.
+    raise BadValue("found no text, want a reference to a secret", _BY_REFERENCE)
+
+
+def _named(name: str, text: str) -> None:
+    if len(name) <= _LONGEST_NAME and _NAME.fullmatch(name):
+        return
+    raise BadValue(
+        f"found `{text[:40]}`, want a name",
+        f"use letters, digits, `.`, `_`, `-`, at most {_LONGEST_NAME}, none of `._-` at an end",
+    )
+
+
+def seconds(text: str) -> float | None:
+    """The seconds in a text such as `1h30m`, or None if it is no duration."""
+    found = _DURATION.fullmatch(text)
+    if found is None or not any(found.groups()):
+        return None
+    parts = zip(found.groups(), _SECONDS, strict=True)
+    return sum(float(number) * unit for number, unit in parts if number)
+
+
+def _duration(value: Any) -> float:
+    number = seconds(value) if isinstance(value, str) else value
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        raise BadValue(f"found {shown(value)}, want a duration", _A_DURATION)
+    if not 0 <= number <= _LONGEST:
+        raise BadValue(f"found {shown(value)}, want a duration from 0 to 366 days", _A_DURATION)
+    return float(number)
+
+
+def _positive_duration(value: Any) -> float:
+    number = seconds(value) if isinstance(value, str) else value
+    if isinstance(number, int | float) and not isinstance(number, bool) and number <= 0:
+        message = f"found {shown(value)}, want a duration above zero"
+        raise BadValue(message, f"{_A_DURATION}, or leave it out for no limit")
+    return _duration(value)
+
+
+def percent(text: str) -> float | None:
+    """The number in a text such as `20%`, or None if it is none."""
+    found = _PERCENT.fullmatch(text)
+    number = float(found[1]) if found else None
+    return number if number is not None and number <= 100 else None
+
+
+def _share(value: Any) -> int | str:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    if isinstance(value, str) and percent(value) is not None:
+        return value
+    raise BadValue(f"found {shown(value)}, want a number of hosts or a share", "write `2` or `20%`")
+
+
+class InSchema(msgspec.Struct, frozen=True):
+    """What a JSON Schema says of a value that its annotation can't tell."""
+
+    schema: str
+
+
+_DURATION_SCHEMA = InSchema(
+    '{"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern":'
+    ' "^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9.]+s)?([0-9]+ms)?$"}]}'
+)
+_SHARE_SCHEMA = InSchema(
+    '{"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern":'
+    ' "^[0-9]{1,3}([.][0-9]+)?%$"}]}'
+)
+
+Text = Annotated[str, Filled()]
+Name = Annotated[str, After(_name)]
+HostName = Annotated[str, After(_host_name)]
+Address = Annotated[str, Filled(), After(_address)]
+OneAddress = Annotated[str, Filled(), After(_one_address)]
+UserName = Annotated[str, After(_user)]
+Port = Annotated[int, Range(1, 65535)]
+FilePath = Annotated[str, Before(_path)]
+PathOrFalse = Annotated[str | Literal[False], Before(_path_or_false)]
+SecretText = Annotated[str, Before(_secret)]
+Count = Annotated[int, Range(1, 1_000_000)]
+Duration = Annotated[float, Before(_duration), _DURATION_SCHEMA]
+PositiveDuration = Annotated[float, Before(_positive_duration), _DURATION_SCHEMA]
+Share = Annotated[int | str, Before(_share), _SHARE_SCHEMA]
