@@ -12,8 +12,8 @@ from tests.spec.schema_reader import fits
 from tests.spec.texts import with_steps
 
 from kubexm.common.secrets import SecretRef
+from kubexm.config.connection import Become, Jump, SshSettings
 from kubexm.errors import InvalidPipeline
-from kubexm.spec.connection import Become, Jump, SshSettings
 from kubexm.spec.inventory import InventoryHost
 from kubexm.spec.model import as_data
 from kubexm.spec.pipeline import parse_pipeline, pipeline_from

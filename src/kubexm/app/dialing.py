@@ -7,13 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kubexm.common.secrets import SecretRef
+from kubexm.config.connection import SshSettings
 from kubexm.connector.base import Claim
 from kubexm.connector.ssh.become import Become
 from kubexm.connector.ssh.calls import Calls
 from kubexm.connector.ssh.connector import SshConnector
 from kubexm.connector.ssh.dial import Dialer
 from kubexm.connector.ssh.target import Credentials, HostKeys, Target
-from kubexm.spec.connection import SshSettings
 from kubexm.spec.inventory import InventoryHost
 
 Reveal = Callable[[SecretRef], str]

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from kubexm.common.paths import Home
 from kubexm.common.secrets import SecretRef
+from kubexm.config.connection import SshSettings
 from kubexm.connector.base import Claim, Connector
 from kubexm.connector.hostlock import HostLock
 from kubexm.connector.local import LocalConnector
 from kubexm.connector.ssh.calls import Calls
 from kubexm.connector.ssh.target import SSH_PORT
 from kubexm.runtime.build import HostConfig
-from kubexm.spec.connection import SshSettings
 from kubexm.spec.inventory import InventoryHost
 
 if TYPE_CHECKING:

@@ -11,13 +11,14 @@ import msgspec
 
 from kubexm.common.counting import few
 from kubexm.common.roles import ALL, CONTROL_NODE
+from kubexm.config import connection
+from kubexm.config.connection import Connections, SshSettings
 from kubexm.document import ranges
 from kubexm.document.findings import Finding
+from kubexm.document.given import Givens
 from kubexm.document.source import DataPath
-from kubexm.spec import connection, layers, references
-from kubexm.spec.connection import Connections, SshSettings
+from kubexm.spec import layers, references
 from kubexm.spec.expressions import BadExpression
-from kubexm.spec.given import Givens
 from kubexm.spec.layers import Layer, Layers
 from kubexm.spec.model import HostSpec, PipelineBody, as_data
 from kubexm.spec.overrides import Override, applied

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from kubexm.common.roles import ALL
+from kubexm.config import connection
 from kubexm.document.findings import Finding, written_path
+from kubexm.document.given import Given, Givens
 from kubexm.document.source import DataPath
-from kubexm.spec import connection
-from kubexm.spec.given import Given, Givens
 from kubexm.spec.model import GroupSpec, HostSpec, PipelineBody
 
 

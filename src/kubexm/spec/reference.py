@@ -15,6 +15,7 @@ from typing import Any, get_args
 import msgspec
 from msgspec import inspect as types
 
+from kubexm.config import ssh
 from kubexm.document.docstrings import class_example, class_text, field_texts
 from kubexm.document.forms import Form
 from kubexm.sim.settings import WorldSettings
@@ -32,9 +33,9 @@ MODELS: tuple[type[Form], ...] = (
     model.PipelineBody,
     model.HostSpec,
     model.GroupSpec,
-    model.SshSpec,
-    model.JumpSpec,
-    model.BecomeSpec,
+    ssh.SshSpec,
+    ssh.JumpSpec,
+    ssh.BecomeSpec,
     model.FactsSpec,
     model.SystemSpec,
     model.DiskSpec,
@@ -337,7 +338,8 @@ def _words(node: ast.expr) -> str:
 def _named(name: str) -> str:
     if name in _WORDS:
         return _WORDS[name]
-    found = getattr(model, name)
+    modules = (sys.modules[form.__module__] for form in MODELS)
+    found = next(getattr(module, name) for module in modules if hasattr(module, name))
     if isinstance(found, type):
         return f"[{name}](#{name.lower()})"
     return " or ".join(f"`{word}`" for word in get_args(found))

@@ -13,12 +13,12 @@ from typing import Any
 import msgspec
 
 from kubexm.common.secrets import is_reference
+from kubexm.config.connection import SshSettings
 from kubexm.document.findings import Finding, written_path
 from kubexm.document.source import DataPath, texts
 from kubexm.plan import ExecutionNode
 from kubexm.spec import literals, parameters, references
 from kubexm.spec.conditions import decided
-from kubexm.spec.connection import SshSettings
 from kubexm.spec.inventory import InventoryHost
 from kubexm.spec.references import BadReference, Reference
 from kubexm.step.parameters import SECRETS

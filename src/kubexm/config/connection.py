@@ -11,10 +11,10 @@ import msgspec
 
 from kubexm.common.nearest import nearest
 from kubexm.common.secrets import SecretRef
+from kubexm.config.ssh import ConnectionFields, JumpSpec
 from kubexm.document.findings import Finding
+from kubexm.document.given import Given, Givens
 from kubexm.document.source import DataPath
-from kubexm.spec.given import Given, Givens
-from kubexm.spec.model import ConnectionFields, JumpSpec
 
 MAX_JUMPS = 10
 _PATHS = ("keys", "knownHosts", "config")

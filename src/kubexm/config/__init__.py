@@ -1,0 +1,1 @@
+"""What people declare of their hosts and clusters."""
