@@ -119,6 +119,7 @@ bench-ssh: lab-tools ## work by SSH beside Ansible and pyinfra (root; SECTIONS="
 .PHONY: docs-reference
 docs-reference: $(READY) ## write the generated pages of docs/reference again
 	$(BIN)/python -m kubexm.spec.reference docs/reference
+	$(BIN)/python -m kubexm.config.reference docs/reference
 	$(BIN)/python -m kubexm.cli.reference docs/reference
 
 # One file for every Python of the list: their compiled modules lie side by side, told apart by

@@ -1,6 +1,6 @@
 """What a login and a command cost on one host, through the connector and nothing above it.
 
-`python bench/onehost.py BED`
+`python bench/onehost.py BED [ADDRESS]`
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ LOGINS = 25
 COMMANDS = 500
 
 
-async def main(bed: Path) -> None:
+async def main(bed: Path, address: str) -> None:
     target = Target(
-        (bed / "addresses").read_text().split()[0],
+        address or (bed / "addresses").read_text().split()[0],
         user="root",
         credentials=Credentials(keys=(bed.parent / "keys" / "plain",)),
-        host_keys=HostKeys((bed / "known_hosts",)),
+        host_keys=HostKeys((bed / "known_hosts", bed.parent / "known_hosts")),
     )
     dialer = Dialer()
     warm = SshConnector(target, dialer)
@@ -57,4 +57,4 @@ async def _timed(acts: list[Callable[[], Awaitable[object]]]) -> tuple[float, fl
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1])))
+    asyncio.run(main(Path(sys.argv[1]), "".join(sys.argv[2:])))

@@ -6,7 +6,7 @@
 Sections, on 50 hosts unless said: w1 connect and one command; w2 twenty commands; w3 1 MiB to
 each; w3b 200 MiB to one; w4 facts; w5 twenty operations with nothing to change, also op by op;
 w6 fifty steps left out by a condition; few: w2 and w5 on 3 hosts. Then single figures: command,
-first, cores, crowd. It needs root, for the lab. Every figure is of this machine, now; compare
+far, first, cores, crowd. It needs root, for the lab. Every figure is of this machine, now; compare
 within one run, never across runs.
 """
 

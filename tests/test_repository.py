@@ -12,6 +12,7 @@ import pytest
 from hatchling.build import prepare_metadata_for_build_wheel
 
 import kubexm
+from kubexm.config import reference as cluster_reference
 from kubexm.errors import KubexmError
 from kubexm.spec import reference
 
@@ -93,7 +94,8 @@ def test_every_error_has_a_code_of_its_own(error_classes: list[type[KubexmError]
 
 
 def test_generated_reference_pages_are_up_to_date(tmp_path: Path) -> None:
-    reference.main(tmp_path)
+    for written in (reference, cluster_reference):
+        written.main(tmp_path)
 
     pages = ROOT / "docs" / "reference"
     stale = [

@@ -4,6 +4,7 @@ KubexmError
 ├── InvalidInput              exit 2: refused before the first change
 │   ├── InvalidGraph
 │   ├── InvalidFile
+│   │   ├── InvalidCluster
 │   │   └── InvalidPipeline
 │   ├── UnknownPath
 │   ├── UnsupportedFormat
@@ -85,6 +86,12 @@ class InvalidFile(InvalidInput):
     """A file can't be read: its bytes, or its form."""
 
     code = "invalid-file"
+
+
+class InvalidCluster(InvalidFile):
+    """A cluster file is not what it should be."""
+
+    code = "invalid-cluster"
 
 
 class InvalidPipeline(InvalidFile):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubexm.spec import literals
+from kubexm.document import literals
 
 
 def said(data: Any) -> list[str]:

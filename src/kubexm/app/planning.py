@@ -9,11 +9,12 @@ import msgspec
 
 from kubexm.app.params import PipelineParams, PlanParams
 from kubexm.common.digests import Digests
+from kubexm.document import literals
 from kubexm.errors import InvalidInput, Problem
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.select import Selection, in_vain, select, uncompensated, unguarded
 from kubexm.sim.settings import WorldSettings
-from kubexm.spec import literals, planner
+from kubexm.spec import planner
 from kubexm.spec.files import begin_reading
 from kubexm.spec.inventory import InventoryHost
 from kubexm.spec.overrides import Override, parse_overrides

@@ -20,6 +20,7 @@ app = App(
     default_parameter=Parameter(show_default=lambda value: value or None),
 )
 hosts = App(name="hosts", help="Look at the hosts of a pipeline.", sort_key=4)
+config = App(name="config", help="Look at a cluster file.", sort_key=6)
 task = App(name="task", help="Look at runs, continue them, stop them.", sort_key=5)
 app.command("kubexm.cli.pipeline:run", name="run", help="Run a pipeline.", sort_key=1)
 app.command(
@@ -41,6 +42,14 @@ hosts.command(
     help="Connect to the hosts of a pipeline: what they are, and what is wrong with each.",
 )
 app.command(task)
+app.command(config)
+for name, text in (
+    ("validate", "Check a cluster file: all that is wrong with it, or what it declares."),
+    ("show", "Show a cluster file as it is understood, with --defaults in full."),
+    ("explain", "Tell what may be said under a key, such as spec.network.podCIDR."),
+    ("schema", "Print the JSON Schema of a cluster file, for editors."),
+):
+    config.command(f"kubexm.cli.config:{name}", name=name, help=text)
 app.command("kubexm.cli.shell:version", name="version", help="Show the version.", sort_key=8)
 app.command(
     "kubexm.cli.shell:completion",

@@ -5,3 +5,18 @@ CONTROL_NODE = "control-node"
 
 ALL = "all"
 """Every host of the inventory, without the control node."""
+
+CONTROL_PLANE = "control-plane"
+"""Runs the API server and what belongs to it."""
+
+WORKER = "worker"
+"""Runs pods."""
+
+ETCD = "etcd"
+"""Runs a member of etcd."""
+
+LOADBALANCER = "loadbalancer"
+"""Stands in front of the API servers."""
+
+REGISTRY = "registry"
+"""Has the images."""

@@ -238,6 +238,18 @@ class Form:
             if (value := getattr(self, name)) != field.usual
         }
 
+    def says(self, name: str) -> bool:
+        """Whether a field was written, and is not what it would be without."""
+        return name in self.given and getattr(self, name) != self.fields()[name].usual
+
+    def in_full(self) -> Any:
+        """What a file would say that says everything, also what is the default."""
+        return {
+            field.alias: _full(getattr(self, name))
+            for name, field in self.fields().items()
+            if "\0" not in field.alias
+        }
+
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"`{name}` of a {type(self).__name__} can't be changed")
 
@@ -264,6 +276,16 @@ def _plain(value: Any) -> Any:
         return [_plain(part) for part in value]
     if isinstance(value, dict):
         return {key: _plain(part) for key, part in value.items()}
+    return value
+
+
+def _full(value: Any) -> Any:
+    if isinstance(value, Form):
+        return value.in_full()
+    if isinstance(value, tuple):
+        return [_full(part) for part in value]
+    if isinstance(value, dict):
+        return {key: _full(part) for key, part in value.items()}
     return value
 
 

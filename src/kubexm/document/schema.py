@@ -27,11 +27,11 @@ _PLAIN: dict[Any, Schema] = {
 
 def json_schema(form: type[Form]) -> Schema:
     """The schema of a whole file; its parts are under `$defs`, by the names of their forms."""
-    parts = {part.__name__: _form(part) for part in _within(form)}
+    parts = {part.__name__: _form(part) for part in within(form)}
     return {**_form(form), "$schema": _DIALECT, "$defs": parts}
 
 
-def _within(form: type[Form]) -> list[type[Form]]:
+def within(form: type[Form]) -> list[type[Form]]:
     """Every form that is a part of this one, however deep."""
     found: dict[type[Form], None] = {form: None}
     waiting = [form]

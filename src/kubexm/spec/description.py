@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 
+from kubexm.document import literals
 from kubexm.plan import ExecutionGraph, ExecutionNode, StepSpec
 from kubexm.plan.outline import kind_and_params
-from kubexm.spec import conditions, literals, parameters, references, shapes
+from kubexm.spec import conditions, parameters, references, shapes
 from kubexm.spec.decisions import Facts
 from kubexm.spec.inventory import InventoryHost
 from kubexm.spec.references import BadReference, Reference

@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 
-from kubexm.document import source
+from kubexm.document import literals, source
 from kubexm.document.findings import Finding
 from kubexm.document.source import Document
-from kubexm.spec import checks, literals, problems, sound
+from kubexm.spec import checks, problems, sound
 from kubexm.spec.model import PipelineSpec
 from kubexm.spec.sound import NO_GAPS, Gaps
 

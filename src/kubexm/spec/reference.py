@@ -5,21 +5,20 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 from msgspec import inspect as types
 
 from kubexm.config import ssh
+from kubexm.document import pages
 from kubexm.document.docstrings import class_example, class_text, field_texts
 from kubexm.document.forms import Form
 from kubexm.sim.settings import WorldSettings
-from kubexm.spec import conditions, model, references, shapes
+from kubexm.spec import conditions, model, shapes
 from kubexm.spec.files import TARGETS
 from kubexm.spec.local import SOURCE
 from kubexm.spec.parameters import Parameter, as_written, written_parameters
@@ -55,30 +54,11 @@ MODELS: tuple[type[Form], ...] = (
     model.PoolSpec,
 )
 _WORDS = {
-    "Text": "text",
-    "str": "text",
-    "int": "whole number",
-    "float": "number",
-    "bool": "`true` or `false`",
-    "Name": "name",
-    "HostName": "name, or a [range](#ranges) of names",
-    "Address": "text",
-    "OneAddress": "text",
-    "UserName": "text",
-    "Port": "whole number from 1 to 65535",
-    "FilePath": "path",
-    "PathOrFalse": "path, or `false`",
-    "SecretText": "[secret](#secrets), by reference",
+    **pages.WORDS,
     "OwnRole": "name",
     "VariableName": "name",
-    "Count": "whole number from 1",
-    "Amount": "whole number",
-    "Duration": "duration",
-    "PositiveDuration": "duration",
-    "Share": "number or percentage",
     "Condition": "expression",
     "Entries": "list, or `${vars.NAME}`",
-    "Any": "any value",
 }
 _OPENING = """# Pipeline file
 
@@ -248,7 +228,7 @@ def _worlds() -> Iterator[str]:
         rows = [_struct_row(field, texts) for field in kind.fields]
         if kind.tag is not None:
             rows.insert(0, (f"`{kind.tag_field}`", f"`{kind.tag}`", "**required**", ""))
-        yield "\n".join([f"### {name}", "", class_text(kind.cls), "", *_table(rows), ""])
+        yield "\n".join([f"### {name}", "", class_text(kind.cls), "", *pages.table(rows), ""])
 
 
 def _collect(kind: types.Type, seen: dict[str, types.StructType]) -> None:
@@ -269,7 +249,7 @@ def _held(kind: types.Type) -> Iterator[types.Type]:
 
 
 def _struct_row(field: types.Field, texts: Mapping[str, str]) -> tuple[str, str, str, str]:
-    default = "**required**" if field.required else _default(_struct_default(field))
+    default = "**required**" if field.required else pages.default_text(_struct_default(field))
     text = texts.get(field.name, "")
     return f"`{field.encode_name}`", _linked(field.type), default, text
 
@@ -293,64 +273,9 @@ def _linked(kind: types.Type) -> str:
     return f"list of {words}" if isinstance(kind, types.VarTupleType) else words
 
 
-def _section(cls: type[Form]) -> str:
-    title = cls.__name__
-    lines = [f"## {title}", "", class_text(cls), ""]
-    if issubclass(cls, model.StepFields):
-        lines[2] += " One more key is its [kind](steps.md)."
-    return "\n".join([*lines, *_table(_rows(cls)), ""])
-
-
-def _rows(cls: type[Form]) -> Iterator[tuple[str, str, str, str]]:
-    texts = field_texts(cls)
-    for name, field in cls.fields().items():
-        if "\0" in field.alias:
-            continue
-        default = "**required**" if field.required else _default(field.usual)
-        yield f"`{field.alias}`", _type(cls, name), default, texts.get(name, "")
-
-
-def _type(cls: type[Form], name: str) -> str:
-    annotations = (inspect.get_annotations(base) for base in cls.__mro__)
-    written = next(known[name] for known in annotations if name in known)
-    return _words(ast.parse(written, mode="eval").body)
-
-
-def _words(node: ast.expr) -> str:
-    """An annotation in words."""
-    match node:
-        case ast.Name(id=name):
-            return _named(name)
-        case ast.BinOp(left=left, right=ast.Constant(value=None)):
-            return _words(left)
-        case ast.Subscript(value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[inner, *_])):
-            return _words(inner)
-        case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=[inner, _])):
-            return f"list of {_words(inner)}"
-        case ast.Subscript(value=ast.Name(id="dict"), slice=ast.Tuple(elts=[_, inner])):
-            return f"mapping of names to {_words(inner)}"
-        case ast.Subscript(value=ast.Name(id="Literal"), slice=inner):
-            words = inner.elts if isinstance(inner, ast.Tuple) else [inner]
-            return " or ".join(f"`{ast.literal_eval(word)}`" for word in words)
-    raise TypeError(f"no words for {ast.unparse(node)}")
-
-
-def _named(name: str) -> str:
-    if name in _WORDS:
-        return _WORDS[name]
-    modules = (sys.modules[form.__module__] for form in MODELS)
-    found = next(getattr(module, name) for module in modules if hasattr(module, name))
-    if isinstance(found, type):
-        return f"[{name}](#{name.lower()})"
-    return " or ".join(f"`{word}`" for word in get_args(found))
-
-
-def _default(value: Any) -> str:
-    if value in (None, "", (), {}) or isinstance(value, Form | msgspec.Struct):
-        return ""
-    if isinstance(value, float) and value.is_integer():
-        return f"`{value:g}`"
-    return f"`{references.written(value)}`"
+def _section(form: type[Form]) -> str:
+    is_step = issubclass(form, model.StepFields)
+    return pages.section(form, _WORDS, " One more key is its [kind](steps.md)." * is_step)
 
 
 def _step(kind: str, cls: type[Step]) -> str:
@@ -361,7 +286,7 @@ def _step(kind: str, cls: type[Step]) -> str:
     if kind in TARGETS and SOURCE not in known:
         text = f"A file beside the pipeline file, in place of `{TARGETS[kind].text}`."
         rows.append((f"`{SOURCE}`", "text", "", text))
-    return "\n".join([*lines, *(_table(rows) if rows else ["It has no parameters."]), ""])
+    return "\n".join([*lines, *(pages.table(rows) if rows else ["It has no parameters."]), ""])
 
 
 def _nature(cls: type[Step]) -> Iterator[str]:
@@ -379,7 +304,7 @@ def _example(cls: type[Step]) -> Iterator[str]:
 
 
 def _parameter(name: str, parameter: Parameter, cls: type[Step]) -> tuple[str, str, str, str]:
-    default = "**required**" if parameter.required else _default(parameter.default)
+    default = "**required**" if parameter.required else pages.default_text(parameter.default)
     text = field_texts(cls).get(parameter.field, "")
     return f"`{name}`", _shape(cls.kind, name, parameter), default, as_written(cls.kind, text)
 
@@ -390,14 +315,7 @@ def _shape(kind: str, name: str, parameter: Parameter) -> str:
     return shapes.described(parameter.described)
 
 
-def _table(rows: Iterable[tuple[str, str, str, str]]) -> Iterator[str]:
-    yield "| key | value | default | |"
-    yield "|---|---|---|---|"
-    for row in rows:
-        yield f"| {' | '.join(row)} |"
-
-
-def pages() -> dict[str, str]:
+def written_pages() -> dict[str, str]:
     """Every page by the name of its file."""
     return {"pipeline-file.md": render_pipeline_reference(), "steps.md": render_steps_reference()}
 
@@ -405,7 +323,7 @@ def pages() -> dict[str, str]:
 def main(directory: Path) -> None:
     """Write every page into a directory."""
     directory.mkdir(parents=True, exist_ok=True)
-    for name, text in pages().items():
+    for name, text in written_pages().items():
         (directory / name).write_text(text, encoding="utf-8")
 
 

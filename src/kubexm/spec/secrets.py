@@ -14,10 +14,11 @@ import msgspec
 
 from kubexm.common.secrets import is_reference
 from kubexm.config.connection import SshSettings
+from kubexm.document import literals
 from kubexm.document.findings import Finding, written_path
 from kubexm.document.source import DataPath, texts
 from kubexm.plan import ExecutionNode
-from kubexm.spec import literals, parameters, references
+from kubexm.spec import parameters, references
 from kubexm.spec.conditions import decided
 from kubexm.spec.inventory import InventoryHost
 from kubexm.spec.references import BadReference, Reference

@@ -1,0 +1,91 @@
+"""From a cluster file to the cluster that it declares, with all that is wrong at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from kubexm.config import hosts, sound
+from kubexm.config.members import members
+from kubexm.config.model.cluster import ClusterFile
+from kubexm.config.rules import endpoint, etcd, network, settings
+from kubexm.config.rules import hosts as of_hosts
+from kubexm.config.rules.rule import Declared, Rule
+from kubexm.document import literals, problems, source
+from kubexm.document.findings import Finding
+from kubexm.document.source import DataPath, Document
+from kubexm.errors import InvalidCluster
+
+RULES: tuple[Rule, ...] = (
+    *of_hosts.RULES,
+    *endpoint.RULES,
+    *etcd.RULES,
+    *network.RULES,
+    *settings.RULES,
+)
+_SEE = "see docs/reference/cluster-file.md, which describes every key"
+_NO_GAPS: frozenset[DataPath] = frozenset()
+
+
+class Cluster(msgspec.Struct, frozen=True):
+    """A cluster as declared, and the document it was written in."""
+
+    declared: Declared
+    document: Document
+
+
+def read_cluster(path: Path, *, allow_literal_secrets: bool = False) -> Cluster:
+    """The cluster in a file; `InvalidCluster` with all that is wrong with it."""
+    return checked(source.read(path), allow_literal_secrets=allow_literal_secrets)
+
+
+def parse_cluster(
+    text: str | bytes, file: str = "<text>", *, allow_literal_secrets: bool = False
+) -> Cluster:
+    """The cluster in a text; `InvalidCluster` with all that is wrong with it."""
+    return checked(source.parse(text, file), allow_literal_secrets=allow_literal_secrets)
+
+
+def checked(document: Document, *, allow_literal_secrets: bool = False) -> Cluster:
+    """The cluster in a document; `InvalidCluster` with all that is wrong with it."""
+    file, mistakes = ClusterFile.read(document.data)
+    found = [problems.finding_of(mistake, ClusterFile) for mistake in mistakes]
+    found += _of_hosts(document)
+    if not allow_literal_secrets:
+        found += literals.findings(document.data)
+    part = (file, _NO_GAPS) if file else sound.sound_part(document.data, mistakes)
+    declared = None
+    if part is not None and not any(finding.path[:2] == ("spec", "hosts") for finding in found):
+        declared = _declared(part[0])
+        found += _broken(declared, part[1])
+    if found or document.notes or declared is None:
+        listed = problems.placed(found, document, _SEE)
+        said = "is not a valid cluster"
+        raise problems.refusal(
+            InvalidCluster, document, said, listed, is_all=declared is not None and not mistakes
+        )
+    return Cluster(declared, document)
+
+
+def _declared(file: ClusterFile) -> Declared:
+    return Declared(file.metadata.name, file.spec, members(file.spec))
+
+
+def _broken(cluster: Declared, gaps: frozenset[DataPath]) -> Iterator[Finding]:
+    for rule in RULES:
+        if rule.applies(gaps):
+            yield from rule.judge(cluster)
+
+
+def _of_hosts(document: Document) -> Iterator[Finding]:
+    """What is wrong with names and addresses of hosts as they are written."""
+    body = document.data.get("spec") if isinstance(document.data, dict) else None
+    if not isinstance(body, dict):
+        return
+    entries = [*hosts.entries(body)]
+    yield from (finding.under("spec") for finding in hosts.names(entries))
+    for number, entry in entries:
+        for finding in (*hosts.addresses(entry), *hosts.local(entry)):
+            yield finding.under("spec", "hosts", number)

@@ -1,0 +1,53 @@
+"""What else is put into the cluster once it is there."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from kubexm.config.fields import KubeName
+from kubexm.document.fields import FilePath, Name, PositiveDuration, Text
+from kubexm.document.forms import BadValue, Filled, Form, empty
+
+
+class ChartSpec(Form):
+    """A chart of Helm."""
+
+    name: Text
+    """What it is called in its repository, or the path of its archive or directory."""
+    repository: Text | None = None
+    """The address of the repository; nothing for a path."""
+    version: Text | None = None
+    """Which; the newest if nothing is said."""
+    values: dict[str, Any] = empty(dict)
+    """Its values."""
+    values_files: tuple[FilePath, ...] = ()
+    """Files with values; those under `values` win."""
+
+
+class AddonSpec(Form):
+    """Manifests, or a chart."""
+
+    name: Name
+    """What it is called in paths and results, and as a release."""
+    namespace: KubeName = "default"
+    """Where it goes, unless a manifest says so itself."""
+    manifests: Annotated[tuple[FilePath, ...], Filled()] | None = None
+    """Files with manifests."""
+    inline: Text | None = None
+    """Manifests written out."""
+    chart: ChartSpec | None = None
+    """A chart."""
+    timeout: PositiveDuration = 300.0
+    """How long it may take until all of it runs."""
+
+    def judged(self) -> AddonSpec:
+        ways = [
+            name for name in ("manifests", "inline", "chart") if getattr(self, name) is not None
+        ]
+        if len(ways) != 1:
+            found = " and ".join(f"`{way}`" for way in ways) or "none"
+            raise BadValue(
+                f"found {found}, want one of `manifests`, `inline` and `chart`",
+                "write one of them; two add-ons for two",
+            )
+        return self

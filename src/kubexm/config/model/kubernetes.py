@@ -1,0 +1,158 @@
+"""Kubernetes itself: version, components, kubelet, kube-proxy, kubeadm, certificates."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from kubexm.config.fields import DnsNameOrAddress, LongDuration, Version
+from kubexm.document.fields import FilePath, Name, SecretText, Text
+from kubexm.document.forms import Filled, Form, Range, empty
+
+ProxyMode = Literal["iptables", "ipvs", "nftables", "none"]
+KeyAlgorithm = Literal["RSA-2048", "RSA-3072", "RSA-4096", "ECDSA-P256", "ECDSA-P384"]
+PatchTarget = Literal[
+    "kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd", "kubeletconfiguration",
+    "corednsdeployment",
+]  # fmt: skip
+
+
+class AuditSpec(Form):
+    """What the API server writes down of requests."""
+
+    enabled: bool = False
+    """Whether it does."""
+    policy: FilePath | None = None
+    """A file with the policy; one that notes who changed what, without the content of secrets, if
+    nothing is said."""
+    max_age_days: Annotated[int, Range(1, 3650)] = 30
+    """How long it is kept."""
+    max_backups: Annotated[int, Range(0, 1000)] = 10
+    """How many old files are kept."""
+    max_size_mib: Annotated[int, Range(1, 10_000)] = 100
+    """How large a file becomes."""
+
+
+class EncryptionSpec(Form):
+    """Encryption of what lies in etcd."""
+
+    enabled: bool = False
+    """Whether it is encrypted; the key is made by kubexm and kept on the control planes alone."""
+    provider: Literal["secretbox", "aescbc", "aesgcm"] = "secretbox"
+    """How."""
+    resources: Annotated[tuple[Text, ...], Filled()] = ("secrets",)
+    """What."""
+
+
+class ApiServerSpec(Form):
+    """The API server."""
+
+    cert_sans: tuple[DnsNameOrAddress, ...] = ()
+    """More names and addresses that its certificate is for."""
+    extra_args: dict[str, str] = empty(dict)
+    """Flags, without `--`."""
+    audit: AuditSpec = AuditSpec()
+    """What it writes down of requests."""
+    encryption: EncryptionSpec = EncryptionSpec()
+    """Encryption of what it stores."""
+
+
+class ComponentSpec(Form):
+    """A part of the control plane."""
+
+    extra_args: dict[str, str] = empty(dict)
+    """Flags, without `--`."""
+
+
+class KubeletSpec(Form):
+    """The kubelet of every host."""
+
+    max_pods: Annotated[int, Range(1, 10_000)] = 110
+    """How many pods a host runs at most."""
+    config: dict[str, Any] = empty(dict)
+    """Any other field of `KubeletConfiguration`; wins over what kubexm sets."""
+    extra_args: dict[str, str] = empty(dict)
+    """Flags, without `--`, for what has no field."""
+
+
+class KubeProxySpec(Form):
+    """The proxy of services on every host."""
+
+    mode: ProxyMode = "iptables"
+    """How; `none` where the network plugin takes its place."""
+    config: dict[str, Any] = empty(dict)
+    """Any other field of `KubeProxyConfiguration`; wins over what kubexm sets."""
+
+
+class KubeadmSpec(Form):
+    """What kubeadm is told beyond the rest of this file."""
+
+    cluster_configuration: dict[str, Any] = empty(dict)
+    """Fields of `ClusterConfiguration`; they win over what kubexm sets."""
+    init_configuration: dict[str, Any] = empty(dict)
+    """Fields of `InitConfiguration`; they win over what kubexm sets."""
+    join_configuration: dict[str, Any] = empty(dict)
+    """Fields of `JoinConfiguration`; they win over what kubexm sets."""
+    patches: dict[PatchTarget, FilePath] = empty(dict)
+    """Files with patches of what kubeadm writes, by what they are for."""
+    ignore_preflight_errors: tuple[Text, ...] = ()
+    """Checks of kubeadm that only warn."""
+
+
+class AuthoritySpec(Form):
+    """An authority of yours."""
+
+    certificate: FilePath
+    """The file with its certificate."""
+    key: SecretText
+    """Its private key."""
+
+
+class AuthoritiesSpec(Form):
+    """Authorities of yours in place of those that kubexm makes."""
+
+    kubernetes: AuthoritySpec | None = None
+    """For the cluster itself."""
+    etcd: AuthoritySpec | None = None
+    """For etcd."""
+    front_proxy: AuthoritySpec | None = None
+    """For extensions of the API server."""
+
+
+class CertificatesSpec(Form):
+    """The certificates of the cluster."""
+
+    duration: LongDuration = 365 * 86400.0
+    """How long a certificate is good for."""
+    authority_duration: LongDuration = 3650 * 86400.0
+    """How long an authority is good for."""
+    algorithm: KeyAlgorithm = "RSA-2048"
+    """The kind of keys."""
+    authorities: AuthoritiesSpec = AuthoritiesSpec()
+    """Authorities of yours."""
+
+
+class KubernetesSpec(Form):
+    """Kubernetes itself."""
+
+    version: Version
+    """Which, such as `v1.36.3`; `kubexm catalog list` shows all that are known."""
+    cluster_name: Name | None = None
+    """What it calls itself; the name of the file's cluster if nothing is said."""
+    feature_gates: dict[str, bool] = empty(dict)
+    """Features to switch on or off, in every component."""
+    api_server: ApiServerSpec = ApiServerSpec()
+    """The API server."""
+    controller_manager: ComponentSpec = ComponentSpec()
+    """The controller manager."""
+    scheduler: ComponentSpec = ComponentSpec()
+    """The scheduler."""
+    kubelet: KubeletSpec = KubeletSpec()
+    """The kubelet of every host."""
+    kube_proxy: KubeProxySpec = KubeProxySpec()
+    """The proxy of services on every host."""
+    kubeadm: KubeadmSpec = KubeadmSpec()
+    """What kubeadm is told beyond the rest of this file."""
+    certificates: CertificatesSpec = CertificatesSpec()
+    """The certificates of the cluster."""
+    image_repository: Text | None = None
+    """Where the images of Kubernetes come from; `registry.k8s.io` if nothing is said."""

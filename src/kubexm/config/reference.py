@@ -1,0 +1,157 @@
+"""The reference page of the cluster file, and the text on each of its keys, from the forms.
+
+`python -m kubexm.config.reference docs/reference` writes the page.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from types import NoneType
+from typing import Any, get_args
+
+import msgspec
+
+from kubexm.common.nearest import did_you_mean
+from kubexm.config.model.cluster import ClusterFile
+from kubexm.document import pages
+from kubexm.document.docstrings import class_text, field_texts
+from kubexm.document.forms import Field, Form
+from kubexm.document.schema import within
+from kubexm.errors import InvalidInput
+
+PAGE = "cluster-file.md"
+_WORDS = {
+    **pages.WORDS,
+    "Version": "version",
+    "KubeName": "name as Kubernetes takes it",
+    "DomainName": "domain name",
+    "LabelKey": "key of a label",
+    "LabelValue": "value of a label",
+    "IpAddress": "IP address",
+    "Cidrs": "network, or a list of two",
+    "DnsNameOrAddress": "name or IP address",
+    "HttpsUrl": "address with `https://`",
+    "RegistryUrl": "address with `https://` or `http://`",
+    "RegistryHost": "host of a registry",
+    "AbsolutePath": "absolute path",
+    "Interface": "name of an interface",
+    "SysctlKey": "setting of the kernel",
+    "ModuleName": "module of the kernel",
+    "TimeZone": "time zone",
+    "LongDuration": "duration",
+}
+_NOTE = "<!-- Written by `python -m kubexm.config.reference docs/reference`; edit the sources. -->"
+_LINK = re.compile(r"\[([^]]*)\]\(#[^)]*\)")
+_OPENING = """# Cluster file
+
+A cluster is one YAML or JSON document, read as YAML 1.2, as a [pipeline file](pipeline-file.md) is.
+All problems of a file are reported together, each with its line and column and what to do.
+Hosts and a version are enough:
+
+```yaml
+apiVersion: kubexm.io/v1alpha1
+kind: Cluster
+metadata:
+  name: small
+spec:
+  kubernetes:
+    version: v1.36.3
+  hosts:
+    - {name: "node[1:3]", address: "10.0.0.[11:13]"}
+```
+
+The first host is the control plane then, and the others are workers.
+`kubexm config show --defaults -f FILE` shows all that follows from a file, and
+`kubexm config explain PATH` tells of one key.
+
+## Ranges
+
+`name: node[01:20]` stands for twenty hosts, and a range of `address` goes along with it, as in a
+[pipeline file](pipeline-file.md#ranges).
+
+## Secrets
+
+A password, a key or a token is written as `env://NAME`, `file:///PATH` or `prompt://WHAT`, and
+nowhere else: one that is written out is refused, unless `--allow-literal-secrets` is given.
+"""
+
+
+class Explained(msgspec.Struct, frozen=True):
+    """What may be said under a key."""
+
+    path: str
+    value: str
+    default: str
+    text: str
+    keys: tuple[tuple[str, str], ...] = ()
+    """The keys below it, with their texts."""
+
+
+def page() -> str:
+    """The reference page."""
+    forms: list[type[Form]] = [ClusterFile, *within(ClusterFile)]
+    return "\n".join([_NOTE, "", _OPENING, *(pages.section(form, _WORDS) for form in forms)])
+
+
+def explained(path: str) -> Explained:
+    """What may be said under a key, given as `spec.network.podCIDR`."""
+    found = Explained("", "mapping", "", class_text(ClusterFile), _keys(ClusterFile))
+    form: type[Form] | None = ClusterFile
+    for word in path.split("."):
+        if form is None:
+            raise _unknown(path, word, [])
+        name, field = _field(form, path, word)
+        below = _form_within(field.annotation)
+        found = _told(path, form, name, below)
+        form = below
+    return found
+
+
+def _told(path: str, form: type[Form], name: str, below: type[Form] | None) -> Explained:
+    field = form.fields()[name]
+    return Explained(
+        path,
+        _LINK.sub(r"\1", pages.value_text(form, name, _WORDS)),
+        "required" if field.required else pages.default_text(field.usual),
+        field_texts(form).get(name, ""),
+        _keys(below) if below else (),
+    )
+
+
+def _field(form: type[Form], path: str, word: str) -> tuple[str, Field]:
+    for name, field in form.fields().items():
+        if field.alias == word:
+            return name, field
+    raise _unknown(path, word, [field.alias for field in form.fields().values()])
+
+
+def _unknown(path: str, word: str, known: list[str]) -> InvalidInput:
+    shown = [alias for alias in known if "\0" not in alias]
+    hint = did_you_mean(word, shown) if shown else "it has no keys"
+    return InvalidInput(f"`{path}`: there is no key `{word}`", hint=hint)
+
+
+def _form_within(annotation: Any) -> type[Form] | None:
+    """The form that a key holds, by itself or in a list or mapping; None if it holds none."""
+    if isinstance(annotation, type) and issubclass(annotation, Form):
+        return annotation
+    inner = (part for part in get_args(annotation) if part not in (NoneType, Ellipsis))
+    return next(filter(None, map(_form_within, inner)), None)
+
+
+def _keys(form: type[Form]) -> tuple[tuple[str, str], ...]:
+    texts = field_texts(form)
+    fields = ((name, field.alias) for name, field in form.fields().items())
+    return tuple((alias, texts.get(name, "")) for name, alias in fields if "\0" not in alias)
+
+
+def main(directory: Path) -> None:
+    """Write the page into a directory."""
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / PAGE).write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,252 @@
+"""Every rule between fields of a cluster file: what breaks it, and where that is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pytest
+
+from kubexm.config.cluster import RULES, checked, parse_cluster
+from kubexm.config.members import members
+from kubexm.config.model.cluster import ClusterFile
+from kubexm.config.rules.rule import Declared, Rule
+from kubexm.document import source
+from kubexm.errors import InvalidCluster
+
+THREE = "node[1:3]"
+HOSTS = [{"name": THREE, "address": "10.0.0.[11:13]"}]
+FIVE = [{"name": "node[1:5]", "address": "10.0.0.[11:15]"}]
+DUAL = {"podCIDR": ["10.1.0.0/16", "fd00:1::/48"], "serviceCIDR": ["10.2.0.0/16", "fd00:2::/112"]}
+
+
+def cluster(**spec: Any) -> dict[str, Any]:
+    body = {"kubernetes": {"version": "v1.36.3"}, "hosts": HOSTS, **spec}
+    head = {"apiVersion": "kubexm.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "c"}}
+    return {**head, "spec": body}
+
+
+def told(data: Mapping[str, Any]) -> list[str]:
+    """What is wrong with a cluster; nothing if it is sound."""
+    try:
+        checked(source.from_data(data))
+    except InvalidCluster as error:
+        return [problem.message if problem.hint else "no hint" for problem in error.problems]
+    return []
+
+
+BROKEN: dict[str, tuple[dict[str, Any], str]] = {
+    "known-hosts": (
+        {"roleGroups": {"control-plane": ["nod1"]}},
+        "spec.roleGroups.control-plane[0]: there is no host `nod1`",
+    ),
+    "control-plane": (
+        {"roleGroups": {"worker": []}},
+        "spec.roleGroups.worker: found an empty list, want a host at least",
+    ),
+    "roles-in-use": (
+        {"roleGroups": {"loadbalancer": ["node3"]}},
+        "nothing runs on it: there is an endpoint of the kind `single`",
+    ),
+    "one-registry": (
+        {"roleGroups": {"registry": ["node[2:3]"]}},
+        "spec.roleGroups.registry: found `node2`, `node3`, want one host",
+    ),
+    "unique-addresses": (
+        {"hosts": [*HOSTS, {"name": "other", "address": "10.0.0.12"}]},
+        "spec.hosts[1]: `other` and `node2` have the same address `10.0.0.12`",
+    ),
+    "kube-node-names": (
+        {"hosts": [{"name": "Node_1", "address": "10.0.0.1"}]},
+        "spec.hosts[0].name: `Node_1` can't be the name of a kube node",
+    ),
+    "one-machine": (
+        {
+            "hosts": [
+                {"name": "a", "address": "10.0.0.1", "connection": "local"},
+                {"name": "b", "address": "10.0.0.2", "connection": "local"},
+            ]
+        },
+        "spec.hosts[1].connection: `a` is this machine already",
+    ),
+    "endpoint-single": (
+        {"roleGroups": {"control-plane": [THREE]}, "endpoint": {"kind": "single"}},
+        "spec.endpoint.kind: `single` with 3 control planes: `node1`, `node2`, `node3`",
+    ),
+    "endpoint-address": (
+        {"endpoint": {"kind": "kube-vip"}},
+        "spec.endpoint: `address` is missing for `kind: kube-vip`",
+    ),
+    "endpoint-address-free": (
+        {"endpoint": {"kind": "kube-vip", "address": "10.0.0.12"}},
+        "spec.endpoint.address: `10.0.0.12` is the address of host `node2`",
+    ),
+    "endpoint-address-outside": (
+        {"endpoint": {"kind": "kube-vip", "address": "10.233.64.9"}},
+        "spec.endpoint.address: `10.233.64.9` is among the addresses of pods",
+    ),
+    "load-balancer-hosts": (
+        {"endpoint": {"kind": "keepalived", "address": "10.0.0.100"}},
+        "`kind: keepalived`, and the role `loadbalancer` has no host",
+    ),
+    "endpoint-port": (
+        {
+            "endpoint": {"kind": "keepalived", "address": "10.0.0.100"},
+            "roleGroups": {"control-plane": ["node1"], "loadbalancer": ["node1"]},
+        },
+        "spec.endpoint.port: the API server of `node1` listens at 6443 as well",
+    ),
+    "endpoint-settings": (
+        {"endpoint": {"keepalived": {"routerId": 5}}},
+        "spec.endpoint.keepalived: `keepalived` has no meaning for `kind: single`",
+    ),
+    "etcd-odd": (
+        {"roleGroups": {"control-plane": ["node[1:2]"]}},
+        "spec.roleGroups.control-plane: 2 members of etcd: `node1`, `node2`",
+    ),
+    "etcd-external": (
+        {"etcd": {"kind": "external"}},
+        "spec.etcd: `external` is missing for `kind: external`",
+    ),
+    "etcd-settings": (
+        {"etcd": {"version": "v3.6.16"}},
+        "spec.etcd.version: `version` has no meaning for `kind: stacked`",
+    ),
+    "families": (
+        {"network": {"podCIDR": ["10.1.0.0/16", "10.2.0.0/16"]}},
+        "spec.network.podCIDR: found 2 networks of IPv4, want one of each family",
+    ),
+    "overlap": (
+        {"network": {"podCIDR": "10.233.0.0/16"}},
+        "spec.network.serviceCIDR: 10.233.0.0/18 of services overlaps 10.233.0.0/16 of pods",
+    ),
+    "hosts-outside": (
+        {"hosts": [{"name": "a", "address": "10.0.0.1"}], "network": {"podCIDR": "10.0.0.0/16"}},
+        "spec.network.podCIDR: 10.0.0.0/16 of pods has the addresses of hosts: `a 10.0.0.1`",
+    ),
+    "pods-for-all": (
+        {"hosts": FIVE, "network": {"plugin": "routed", "podCIDR": "10.1.0.0/22"}},
+        "10.1.0.0/22 has 4 parts of /24, want 5, one for each kube node",
+    ),
+    "pods-of-a-host": (
+        {"network": {"plugin": "routed", "nodeMask": 26}},
+        "spec.network.nodeMask: a /26 has 62 addresses for 110 pods of a host",
+    ),
+    "services-size": (
+        {"network": {"serviceCIDR": "11.0.0.0/8"}},
+        "spec.network.serviceCIDR: found 11.0.0.0/8, want a prefix from /12 to /26",
+    ),
+    "dual-stack": (
+        {"network": DUAL},
+        "spec.hosts[0]: `node1` has no address of IPv6",
+    ),
+    "plugin-settings": (
+        {"network": {"plugin": "routed", "calico": {"blockSize": 24}}},
+        "spec.network.calico: `calico` has no meaning for `plugin: routed`",
+    ),
+    "proxy-mode": (
+        {"kubernetes": {"version": "v1.36.3", "kubeProxy": {"mode": "none"}}},
+        "spec.kubernetes.kubeProxy.mode: `none`, and `calico` does not take its place",
+    ),
+    "certificate-duration": (
+        {
+            "kubernetes": {
+                "version": "v1.36.3",
+                "certificates": {"duration": "3d", "authorityDuration": "2d"},
+            }
+        },
+        "spec.kubernetes.certificates.duration: `duration` is longer than `authorityDuration`",
+    ),
+    "node-local-address": (
+        {"dns": {"nodeLocal": {"enabled": True, "address": "10.0.0.13"}}},
+        "spec.dns.nodeLocal.address: `10.0.0.13` is host `node3`",
+    ),
+    "addon-names": (
+        {"addons": [{"name": "a", "inline": "x"}, {"name": "a", "inline": "y"}]},
+        "spec.addons[1].name: the add-on `a` is there twice",
+    ),
+}
+SOUND: dict[str, dict[str, Any]] = {
+    "one host": {"hosts": HOSTS[:1]},
+    "behind a proxy on every node": {"roleGroups": {"control-plane": [THREE]}},
+    "with an address that moves": {
+        "roleGroups": {"control-plane": [THREE]},
+        "endpoint": {"kind": "kube-vip", "address": "10.0.0.100"},
+    },
+    "with load balancers": {
+        "hosts": FIVE,
+        "roleGroups": {"control-plane": [THREE], "loadbalancer": ["node[4:5]"]},
+        "endpoint": {"kind": "keepalived", "address": "10.0.0.100"},
+    },
+    "with an etcd of its own": {"roleGroups": {"etcd": [THREE]}, "etcd": {"version": "v3.6.16"}},
+    "of two families": {
+        "hosts": [
+            {"name": "a", "address": "10.0.0.1", "internalAddresses": ["10.0.0.1", "fd00::1"]}
+        ],
+        "network": DUAL,
+    },
+    "without kube-proxy": {
+        "network": {"plugin": "cilium"},
+        "kubernetes": {"version": "v1.36.3", "kubeProxy": {"mode": "none"}},
+    },
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_breaks_a_rule_is_told(name: str) -> None:
+    spec, message = BROKEN[name]
+
+    found = told(cluster(**spec))
+
+    assert any(message in text for text in found), found
+
+
+def test_there_is_a_case_for_every_rule_and_no_other() -> None:
+    assert [rule.name for rule in RULES] == list(BROKEN)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_it_is_the_rule_of_that_name_that_tells_it(rule: Rule) -> None:
+    spec, message = BROKEN[rule.name]
+    file, _ = ClusterFile.read(cluster(**spec))
+    assert file is not None
+
+    found = [*rule.judge(Declared("c", file.spec, members(file.spec)))]
+
+    assert any(finding.message in message for finding in found if finding.hint), found
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_a_rule_rests_where_what_it_goes_by_is_missing(rule: Rule) -> None:
+    assert rule.applies(frozenset({("spec", "templates")}))
+    assert not rule.applies(frozenset({rule.reads[0]}))
+    assert not rule.applies(frozenset({(*rule.reads[0], "part")}))
+    assert not rule.applies(frozenset({("spec",)}))
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_a_sound_cluster_breaks_none(name: str) -> None:
+    assert told(cluster(**SOUND[name])) == []
+
+
+def test_a_part_that_can_not_be_read_hides_no_other_problem() -> None:
+    text = msgspec.json.encode(
+        cluster(
+            kubernetes={"version": "new"},
+            roleGroups={"control-plane": ["nobody"]},
+            network={"podCIDR": "10.0.0.0/16", "nodeMask": "x"},
+        )
+    )
+
+    with pytest.raises(InvalidCluster) as caught:
+        parse_cluster(text, "c.json")
+
+    found = [problem.message for problem in caught.value.problems]
+    assert [message.partition(":")[0] for message in found] == [
+        "spec.kubernetes.version",
+        "spec.roleGroups.control-plane[0]",
+        "spec.network.podCIDR",
+        "spec.network.nodeMask",
+    ]
+    assert "more may be found when these are mended" in caught.value.hint
