@@ -24,6 +24,8 @@ VIOLATIONS = {
     "a use case speaks SQL": ("app/bad.py", "import sqlalchemy.orm"),
     "a use case opens SQLite": ("app/bad.py", "import sqlite3"),
     "a use case encrypts": ("app/bad.py", "from cryptography.fernet import Fernet"),
+    "a use case fetches": ("app/bad.py", "import httpx"),
+    "certificates reach a host": ("pki/bad.py", "import kubexm.runner"),
     "a step dials": ("step/bad.py", "import asyncssh"),
     "a use case prints": ("app/bad.py", "from rich.console import Console"),
     "a use case parses arguments": ("app/bad.py", "import cyclopts"),

@@ -99,7 +99,7 @@ def test_an_error_is_a_document_too_where_documents_are_asked_for(
 
     assert (unknown, told["code"], told["exitCode"]) == (2, "unknown-task", 2)
     assert (usage, wrong["code"]) == (2, "usage")
-    assert written.startswith("error:\n  code: invalid-pipeline\n")
+    assert written.startswith("error:\n  code: invalid-file\n")
     assert text == ""
 
 

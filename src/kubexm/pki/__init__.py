@@ -1,0 +1,1 @@
+"""Certificates of a cluster: what there are, how they are made, and what is wrong with one."""
