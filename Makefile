@@ -12,7 +12,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+# Where the programs of a real registry and of a container runtime are unpacked.
+TOOLS := build/tools
+PYTEST := PATH="$$PATH:$(CURDIR)/$(TOOLS)/usr/bin" $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 SOURCES := src tests lab scripts bench examples
 
 .PHONY: help
@@ -44,13 +46,17 @@ demo: $(READY) ## a fleet of simulated hosts, with the live view, a failure and 
 # Some tests watch real processes and ask a real web server, as steps do on a host.
 .PHONY: test-tools
 test-tools:
-	@type curl pgrep >/dev/null 2>&1 || \
-	  bash scripts/apt-install.sh "the tests run curl and pgrep" curl procps
+	@type curl pgrep openssl >/dev/null 2>&1 || \
+	  bash scripts/apt-install.sh "the tests run curl, pgrep and openssl" curl procps openssl
 	@[ "$$(id -u)" -ne 0 ] || type sudo >/dev/null 2>&1 || \
 	  bash scripts/apt-install.sh "root lets a user of its own test sudo" sudo
 	@[ "$$(id -u)" -ne 0 ] || type dnf zypper rpmbuild createrepo_c iptables nft >/dev/null 2>&1 || \
 	  bash scripts/apt-install.sh "root tests package tools and firewalls in places apart" \
 	    dnf zypper rpm createrepo-c iptables nftables
+	@for package in docker-registry containerd; do \
+	  type $$package >/dev/null 2>&1 || [ -x $(TOOLS)/usr/bin/$$package ] || \
+	    bash scripts/unpack-package.sh $$package $(TOOLS); \
+	done
 
 .PHONY: test
 test: lint test-tools ## everything that needs no lab: lint and all tests (under ten minutes)

@@ -12,7 +12,8 @@ KubexmError
 ├── Refused                   a check or an assertion said no
 ├── StepFailed                a step could not make its statement true
 │   ├── CommandFailed
-│   └── TimedOut
+│   ├── TimedOut
+│   └── TransferInterrupted
 ├── HostError
 │   ├── ConnectionLost        worth a reconnect
 │   └── HostUnreachable
@@ -157,6 +158,12 @@ class TimedOut(StepFailed):
     """Something did not finish, or did not become true, in the time given."""
 
     code = "timed-out"
+
+
+class TransferInterrupted(StepFailed):
+    """What was on its way broke off; as much of it as has arrived is kept."""
+
+    code = "transfer-interrupted"
 
 
 class HostError(KubexmError):

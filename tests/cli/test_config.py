@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.cli.answers import Kubexm
+from tests.cli.answers import Answer, Kubexm
 
 HEAD = "apiVersion: kubexm.io/v1alpha1\nkind: Cluster\nmetadata: {name: small}\n"
 
@@ -102,3 +102,98 @@ def test_the_schema_is_a_document(kubexm: Kubexm) -> None:
     schema = json.loads(kubexm("config", "schema").out)
 
     assert schema["properties"]["kind"] == {"enum": ["Cluster"]}
+
+
+def test_versions_are_held_against_the_catalog_with_all_else(kubexm: Kubexm, file: Path) -> None:
+    file.write_text(
+        f"{HEAD}spec:\n  kubernetes: {{version: v1.36.99}}\n  sudo: 3\n"
+        "  containerRuntime: {version: v1.0.0}\n"
+        "  hosts: [{name: a, address: 10.0.0.1}]\n"
+    )
+
+    answer = kubexm("config", "validate", "-f", file)
+
+    assert answer.code == 2
+    for place, message in (
+        ("5:25", "spec.kubernetes.version: unknown version `v1.36.99` of `kubernetes`"),
+        ("6:9", "spec.sudo: found the number 3"),
+        ("7:31", "spec.containerRuntime.version: unknown version `v1.0.0` of `containerd`"),
+    ):
+        assert f"{file}:{place}: {message}" in answer.err, answer.err
+
+
+def test_versions_that_do_not_go_together_are_told_with_the_reason(
+    kubexm: Kubexm, file: Path
+) -> None:
+    text = file.read_text().replace("v1.36.3", "v1.37.1")
+    file.write_text(f"{text}  containerRuntime: {{version: v1.7.28}}\n")
+
+    answer = kubexm("config", "validate", "-f", file)
+
+    assert answer.code == 2
+    assert "containerd v1.7.28 does not go with Kubernetes v1.37.1: " in answer.err
+
+
+def test_a_version_of_a_catalog_of_ones_own_is_known(
+    kubexm: Kubexm, file: Path, tmp_path: Path
+) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text('[components.kubernetes.versions."v1.36.99"]\n')
+    file.write_text(file.read_text().replace("v1.36.3", "v1.36.99"))
+
+    assert kubexm("config", "validate", "-f", file).code == 2
+    assert kubexm("config", "validate", "-f", file, "--catalog", own).code == 0
+
+
+def init(kubexm: Kubexm, file: Path, *words: str) -> Answer:
+    hosts = ("--host", "cp[1:3]=10.0.0.[11:13]", "--host", "w1=10.0.0.21")
+    return kubexm("config", "init", "-f", file, "--name", "made", *hosts, *words)
+
+
+def test_a_first_file_is_written_with_comments_and_is_sound(kubexm: Kubexm, tmp_path: Path) -> None:
+    file = tmp_path / "new.yaml"
+    words = ("--control-plane", "cp[1:3]", "--endpoint", "kube-vip", "--address", "10.0.0.100")
+
+    answer = init(kubexm, file, *words, "--user", "ops", "--sudo", "--key", "~/.ssh/k")
+
+    assert (answer.code, answer.err) == (0, "")
+    assert kubexm("config", "validate", "-f", file).out.splitlines()[1:] == [
+        "  endpoint kube-vip, etcd stacked, network calico",
+        "  control-plane: cp1 cp2 cp3",
+        "  worker: w1",
+    ]
+    spec = yaml.safe_load(file.read_text())["spec"]
+    assert spec["ssh"] == {"user": "ops", "keys": ["~/.ssh/k"]}
+    assert "# podCIDR: 10.233.64.0/18" in file.read_text()
+    assert "\n\n\n" not in file.read_text()
+
+
+def test_a_file_that_is_there_is_kept(kubexm: Kubexm, tmp_path: Path) -> None:
+    file = tmp_path / "new.yaml"
+    file.write_text("mine")
+
+    answer = init(kubexm, file)
+
+    assert answer.code == 2
+    assert "is there already" in answer.err
+    assert file.read_text() == "mine"
+    assert init(kubexm, file, "--force").code == 0
+    assert 'name: "made"' in file.read_text()
+
+
+def test_answers_that_make_no_sound_cluster_write_nothing(kubexm: Kubexm, tmp_path: Path) -> None:
+    file = tmp_path / "new.yaml"
+
+    answer = init(kubexm, file, "--control-plane", "nobody", "--address", "10.0.0.100")
+
+    assert answer.code == 2
+    assert "there is no host `nobody`" in answer.err
+    assert "`address` has no meaning for `kind:" in answer.err
+    assert not file.exists()
+
+
+def test_without_a_person_what_is_missing_is_told(kubexm: Kubexm, tmp_path: Path) -> None:
+    answer = kubexm("config", "init", "-f", tmp_path / "new.yaml", "--name", "made")
+
+    assert answer.code == 2
+    assert "--host is missing" in answer.err

@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from kubexm.config.cluster import Cluster, read_cluster
+from kubexm.app import versions
+from kubexm.config.cluster import RULES, Cluster, read_cluster
 from kubexm.config.members import GROUPS
 from kubexm.config.model.cluster import ClusterFile
 from kubexm.config.reference import Explained, explained
@@ -17,6 +18,7 @@ from kubexm.config.rules.rule import Declared
 from kubexm.document import literals
 from kubexm.document.schema import Schema, json_schema
 from kubexm.document.source import DataPath
+from kubexm.resource import catalog
 from kubexm.runtime.secrets import HIDDEN
 
 
@@ -25,6 +27,8 @@ class ClusterParams(msgspec.Struct, frozen=True):
 
     file: Path
     allow_literal_secrets: bool = False
+    catalogs: tuple[Path, ...] = ()
+    """Catalogs of users, which win over that of kubexm."""
 
 
 class Roles(msgspec.Struct, frozen=True):
@@ -82,7 +86,10 @@ def schema() -> Schema:
 
 
 def _read(params: ClusterParams) -> Cluster:
-    return read_cluster(params.file, allow_literal_secrets=params.allow_literal_secrets)
+    rules = (*RULES, *versions.rules(catalog.load(params.catalogs)))
+    return read_cluster(
+        params.file, allow_literal_secrets=params.allow_literal_secrets, rules=rules
+    )
 
 
 def _in_full(cluster: Cluster) -> dict[str, Any]:

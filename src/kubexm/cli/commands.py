@@ -21,6 +21,7 @@ app = App(
 )
 hosts = App(name="hosts", help="Look at the hosts of a pipeline.", sort_key=4)
 config = App(name="config", help="Look at a cluster file.", sort_key=6)
+catalog = App(name="catalog", help="Look at the catalog of components.", sort_key=7)
 task = App(name="task", help="Look at runs, continue them, stop them.", sort_key=5)
 app.command("kubexm.cli.pipeline:run", name="run", help="Run a pipeline.", sort_key=1)
 app.command(
@@ -44,12 +45,20 @@ hosts.command(
 app.command(task)
 app.command(config)
 for name, text in (
+    ("init", "Write a first cluster file, with comments; asks for what is not given."),
     ("validate", "Check a cluster file: all that is wrong with it, or what it declares."),
     ("show", "Show a cluster file as it is understood, with --defaults in full."),
     ("explain", "Tell what may be said under a key, such as spec.network.podCIDR."),
     ("schema", "Print the JSON Schema of a cluster file, for editors."),
 ):
     config.command(f"kubexm.cli.config:{name}", name=name, help=text)
+app.command(catalog)
+catalog.command("kubexm.cli.catalog:list_", name="list", help="Every component with its versions.")
+catalog.command(
+    "kubexm.cli.catalog:show",
+    name="show",
+    help="One version of a component: where it comes from, and what goes with it.",
+)
 app.command("kubexm.cli.shell:version", name="version", help="Show the version.", sort_key=8)
 app.command(
     "kubexm.cli.shell:completion",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -36,9 +36,12 @@ class Cluster(msgspec.Struct, frozen=True):
     document: Document
 
 
-def read_cluster(path: Path, *, allow_literal_secrets: bool = False) -> Cluster:
+def read_cluster(
+    path: Path, *, allow_literal_secrets: bool = False, rules: Sequence[Rule] = RULES
+) -> Cluster:
     """The cluster in a file; `InvalidCluster` with all that is wrong with it."""
-    return checked(source.read(path), allow_literal_secrets=allow_literal_secrets)
+    document = source.read(path)
+    return checked(document, allow_literal_secrets=allow_literal_secrets, rules=rules)
 
 
 def parse_cluster(
@@ -48,7 +51,9 @@ def parse_cluster(
     return checked(source.parse(text, file), allow_literal_secrets=allow_literal_secrets)
 
 
-def checked(document: Document, *, allow_literal_secrets: bool = False) -> Cluster:
+def checked(
+    document: Document, *, allow_literal_secrets: bool = False, rules: Sequence[Rule] = RULES
+) -> Cluster:
     """The cluster in a document; `InvalidCluster` with all that is wrong with it."""
     file, mistakes = ClusterFile.read(document.data)
     found = [problems.finding_of(mistake, ClusterFile) for mistake in mistakes]
@@ -59,7 +64,7 @@ def checked(document: Document, *, allow_literal_secrets: bool = False) -> Clust
     declared = None
     if part is not None and not any(finding.path[:2] == ("spec", "hosts") for finding in found):
         declared = _declared(part[0])
-        found += _broken(declared, part[1])
+        found += _broken(declared, part[1], rules)
     if found or document.notes or declared is None:
         listed = problems.placed(found, document, _SEE)
         said = "is not a valid cluster"
@@ -73,8 +78,10 @@ def _declared(file: ClusterFile) -> Declared:
     return Declared(file.metadata.name, file.spec, members(file.spec))
 
 
-def _broken(cluster: Declared, gaps: frozenset[DataPath]) -> Iterator[Finding]:
-    for rule in RULES:
+def _broken(
+    cluster: Declared, gaps: frozenset[DataPath], rules: Sequence[Rule]
+) -> Iterator[Finding]:
+    for rule in rules:
         if rule.applies(gaps):
             yield from rule.judge(cluster)
 

@@ -1,0 +1,55 @@
+"""Use cases of the catalog: what there is, and what goes with what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from kubexm.resource import catalog
+from kubexm.resource.catalog import KUBERNETES, Download
+from kubexm.resource.entries import Arch
+
+ARCHITECTURES: tuple[Arch, ...] = ("amd64", "arm64")
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """A component of the catalog."""
+
+    name: str
+    about: str
+    versions: Sequence[str]
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """One version of a component."""
+
+    name: str
+    version: str
+    downloads: Sequence[Download]
+    images: Sequence[str]
+    goes_with: dict[str, str]
+    """Of Kubernetes: the versions of other components that are taken with it."""
+
+
+def listed(files: Sequence[Path] = ()) -> list[Listed]:
+    """Every component with its versions, the newest first."""
+    known = catalog.load(files)
+    return [
+        Listed(name, known.component(name).about, known.versions(name)[::-1])
+        for name in sorted(known.entries.components)
+    ]
+
+
+def shown(name: str, version: str | None, files: Sequence[Path] = ()) -> Shown:
+    """One version of a component, the default if none is named."""
+    known = catalog.load(files)
+    found = known.version(
+        name, version or known.component(name).default or known.versions(name)[-1]
+    )
+    downloads = [
+        download for arch in ARCHITECTURES for download in known.downloads(name, found, arch)
+    ]
+    beside = known.line(found).defaults if name == KUBERNETES else {}
+    return Shown(name, found, downloads, [*known.images(name, found).values()], dict(beside))

@@ -1,0 +1,1 @@
+"""What clusters are made of: where it comes from, how it is fetched and where it is kept."""

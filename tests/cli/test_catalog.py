@@ -1,0 +1,45 @@
+"""`kubexm catalog`: what there is, and what goes with what."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.cli.answers import Kubexm
+
+
+def test_every_component_is_listed_with_its_versions(kubexm: Kubexm, home: Path) -> None:
+    answer = kubexm("catalog", "list")
+
+    lines = {line.split()[0]: line for line in answer.out.splitlines()}
+    assert answer.code == 0
+    assert " v1.36.3 " in lines["kubernetes"]
+    assert {"etcd", "containerd", "runc", "calico", "cilium", "coredns"} <= lines.keys()
+    assert not home.exists()
+
+
+def test_a_version_is_shown_with_where_it_comes_from_and_what_goes_with_it(kubexm: Kubexm) -> None:
+    shown = json.loads(kubexm("catalog", "show", "kubernetes", "v1.36.3", "-o", "json").out)
+
+    assert shown["version"] == "v1.36.3"
+    assert {one["name"] for one in shown["downloads"]} == {"kubeadm", "kubectl", "kubelet"}
+    assert {one["arch"] for one in shown["downloads"]} == {"amd64", "arm64"}
+    assert "registry.k8s.io/kube-apiserver:v1.36.3" in shown["images"]
+    assert shown["goes_with"]["containerd"].startswith("v2.")
+
+
+def test_a_catalog_of_ones_own_wins(kubexm: Kubexm, tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text(f'[components.runc.versions."v9.9.9"]\nsha256.runc.amd64 = "{"a" * 64}"\n')
+
+    answer = kubexm("catalog", "show", "runc", "v9.9.9", "--catalog", own)
+
+    assert answer.code == 0, answer.err
+    assert answer.out.startswith("runc v9.9.9\n")
+
+
+def test_what_is_not_there_is_told_with_the_nearest(kubexm: Kubexm) -> None:
+    answer = kubexm("catalog", "show", "kubernets")
+
+    assert answer.code == 2
+    assert "did you mean `kubernetes`?" in answer.err
