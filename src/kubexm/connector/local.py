@@ -12,14 +12,15 @@ import asyncio
 import os
 import pwd
 import shlex
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
+from kubexm.common.threads import in_thread
 from kubexm.connector import localfiles
 from kubexm.connector.base import (
     C_LOCALE,
@@ -44,8 +45,6 @@ from kubexm.errors import StepFailed, TimedOut
 OUTPUT_LIMIT = 1 << 20
 """Bytes kept of the beginning, and as many of the end, of what a command writes."""
 
-P = ParamSpec("P")
-R = TypeVar("R")
 
 _COPY = 'exec <"$9"' + TAKE
 # The first line of standard input says go: until then this kubexm may die and nothing has
@@ -126,7 +125,7 @@ class LocalConnector:
     async def get(self, path: str, *, sudo: bool = False) -> bytes:
         """The content of a file."""
         if not sudo or _is_root():
-            return await _in_thread(localfiles.read, path)
+            return await in_thread(localfiles.read, path)
         command = Command(reading(path, PIECE), env=C_LOCALE, sudo=True, changes=False)
         return read_content(await self._looked(command), path)
 
@@ -245,7 +244,7 @@ class LocalConnector:
         if self._lock is not None:
             await self._lock.ready()
             permit = self._lock.writing
-        await _in_thread(localfiles.write, path, data, mode, owner, group, permit)
+        await in_thread(localfiles.write, path, data, mode, owner, group, permit)
 
     async def _put_as_root(
         self, path: str, data: bytes, mode: int | None, owner: str | None, group: str | None
@@ -269,13 +268,13 @@ class _Here:
     """Files of this machine that we may read ourselves."""
 
     async def seen(self, path: str, beginning: int) -> Seen:
-        digest = await _in_thread(localfiles.digest, path)
-        found = await _in_thread(os.stat, path)
-        begun = await _in_thread(localfiles.digest, path, beginning) if beginning else ""
+        digest = await in_thread(localfiles.digest, path)
+        found = await in_thread(os.stat, path)
+        begun = await in_thread(localfiles.digest, path, beginning) if beginning else ""
         return Seen(found.st_mode & 0o7777, found.st_size, digest, begun)
 
     async def piece(self, path: str, number: int) -> bytes:
-        return await _in_thread(localfiles.read_piece, path, PIECE, number)
+        return await in_thread(localfiles.read_piece, path, PIECE, number)
 
 
 class _Oversight(msgspec.Struct, frozen=True):
@@ -361,13 +360,3 @@ def _home(user: pwd.struct_passwd | None) -> Mapping[str, str]:
     if user is None:
         return {}
     return {"HOME": user.pw_dir, "USER": user.pw_name, "LOGNAME": user.pw_name}
-
-
-async def _in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run a function off the loop; a cancel waits for it, so that nothing lands afterwards."""
-    work = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
-    try:
-        return await asyncio.shield(work)
-    except asyncio.CancelledError:
-        await asyncio.wait([work])
-        raise

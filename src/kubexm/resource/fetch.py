@@ -19,6 +19,7 @@ import msgspec
 
 from kubexm.common.counting import counted
 from kubexm.common.secrets import Discreet
+from kubexm.common.threads import in_thread
 from kubexm.errors import InvalidInput, KubexmError, Problem, StepFailed
 from kubexm.resource import http, s3, sources
 from kubexm.resource.arriving import PIECE, Origin, Part
@@ -28,7 +29,6 @@ from kubexm.resource.sources import BucketSource, FileSource, Source, WebSource
 from kubexm.resource.store import Store, opened
 
 P = ParamSpec("P")
-R = TypeVar("R")
 C = TypeVar("C", bound=Part | IO[bytes] | None)
 
 _MOST_BREAKS = 1000
@@ -158,7 +158,7 @@ class _Fetching:
         try:
             async with self._slots, self._part(artifact) as part:
                 if part is None:
-                    return await _in_thread(self._at_hand, artifact)
+                    return await in_thread(self._at_hand, artifact)
                 return await self._from_any(artifact, places, part)
         except KubexmError as error:  # of the store or of the settings, so the others have it too
             return error
@@ -177,7 +177,7 @@ class _Fetching:
         """The part of an artifact, as soon as no other process has it."""
         size = still = 0
         for _ in range(_MOST_LOOKS):
-            if await _in_thread(self._is_there, artifact):
+            if await in_thread(self._is_there, artifact):
                 return None
             if artifact.sha256 is None or still * _LOOK > self._options.web.silence:
                 break
@@ -192,7 +192,7 @@ class _Fetching:
     async def _unless_there(self, artifact: Artifact, part: Part) -> Part | None:
         """It may have become whole between a look at the store and the hold of its part."""
         try:
-            if not await _in_thread(self._is_there, artifact):
+            if not await in_thread(self._is_there, artifact):
                 return part
         except BaseException:
             part.close()
@@ -216,7 +216,7 @@ class _Fetching:
         self, artifact: Artifact, places: Sequence[Source], part: Part
     ) -> Fetched | _Missing:
         """Go through the sources until one has brought it."""
-        while artifact.sha256 is not None and await _in_thread(part.take_up):
+        while artifact.sha256 is not None and await in_thread(part.take_up):
             pass
         problems: list[Problem] = []
         for place in places:
@@ -226,14 +226,14 @@ class _Fetching:
                 problems.append(Problem(str(error), where=f"`{artifact.name}` from {place}"))
                 await self._between_sources(artifact, part)
                 continue
-            blob = await _in_thread(self._store.place, part, name=artifact.name)
+            blob = await in_thread(self._store.place, part, name=artifact.name)
             return Fetched(artifact.name, blob.sha256, blob.size, str(place))
         return _Missing(problems)
 
     async def _between_sources(self, artifact: Artifact, part: Part) -> None:
         # Two servers may use one tag for two things, and without a digest nobody would notice.
         if artifact.sha256 is None:
-            await _in_thread(part.begin, Origin())
+            await in_thread(part.begin, Origin())
 
     async def _from_one(self, artifact: Artifact, place: Source, part: Part) -> None:
         """Fetch all of it, and compare."""
@@ -245,7 +245,7 @@ class _Fetching:
         if artifact.sha256 in (None, part.digest):
             return
         found = part.digest
-        await _in_thread(part.begin, Origin())
+        await in_thread(part.begin, Origin())
         if not continued:
             raise _NotFromThere(f"it has another content: sha256 {found}, want {artifact.sha256}")
         # What was there before may be what is wrong: once more, all from here.
@@ -254,9 +254,9 @@ class _Fetching:
     async def _copy(self, artifact: Artifact, place: FileSource, part: Part) -> None:
         try:
             with await _held(opened, place.path) as file:
-                await _in_thread(part.begin, Origin(total=os.fstat(file.fileno()).st_size))
+                await in_thread(part.begin, Origin(total=os.fstat(file.fileno()).st_size))
                 await self._require_fit(artifact, part)
-                while await _in_thread(_next_piece, part, file):
+                while await in_thread(_next_piece, part, file):
                     self._tell(artifact, part)
                     await self._require_within(artifact, part)
         except StepFailed as error:
@@ -321,12 +321,12 @@ class _Fetching:
     async def _begin(self, response: httpx.Response, part: Part) -> None:
         """Go on with the part if the answer does, and start over if it is all of it."""
         if response.status_code == httpx.codes.OK:
-            await _in_thread(part.begin, _origin(response))
+            await in_thread(part.begin, _origin(response))
         elif not part.size or response.status_code not in _ABOUT_RANGES:
             status = response.status_code
             raise _NotFromThere(_MEANING.get(status, f"it answers {status}"))
         elif not _goes_on(response, part):
-            await _in_thread(part.begin, Origin())
+            await in_thread(part.begin, Origin())
             raise _Interrupted("it can't go on where it ended")
 
     async def _require_fit(self, artifact: Artifact, part: Part) -> None:
@@ -335,7 +335,7 @@ class _Fetching:
             return
         if total > self._limit(artifact) or artifact.size not in (None, total):
             await self._refuse_size(artifact, part, f"{total:,}")
-        await _in_thread(self._store.require_room, total - part.size)
+        await in_thread(self._store.require_room, total - part.size)
 
     async def _receive(self, artifact: Artifact, response: httpx.Response, part: Part) -> None:
         """Write what arrives, in large pieces; also what has arrived when it breaks."""
@@ -348,7 +348,7 @@ class _Fetching:
                     continue
                 data = bytes(waiting)
                 waiting.clear()
-                await _in_thread(part.write, data)
+                await in_thread(part.write, data)
                 await self._require_within(artifact, part)
                 self._tell(artifact, part)
         except httpx.TransportError as error:
@@ -363,7 +363,7 @@ class _Fetching:
             await self._refuse_size(artifact, part, f"{part.size:,} or more")
 
     async def _refuse_size(self, artifact: Artifact, part: Part, found: str) -> NoReturn:
-        await _in_thread(part.begin, Origin())
+        await in_thread(part.begin, Origin())
         most = "" if artifact.size is not None else "at most "
         raise _NotFromThere(f"it has {found} bytes, want {most}{self._limit(artifact):,}")
 
@@ -469,14 +469,4 @@ async def _held(function: Callable[P, C], *args: P.args, **kwargs: P.kwargs) -> 
         await asyncio.wait([work])
         if work.exception() is None and (thing := work.result()) is not None:
             thing.close()
-        raise
-
-
-async def _in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run a function off the loop; a cancel waits for it, so that nothing is written afterwards."""
-    work = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
-    try:
-        return await asyncio.shield(work)
-    except asyncio.CancelledError:
-        await asyncio.wait([work])
         raise

@@ -8,11 +8,12 @@ import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import httpx
 import msgspec
 
+from kubexm.common.threads import in_thread
 from kubexm.errors import (
     InvalidFile,
     InvalidInput,
@@ -42,8 +43,6 @@ _MOST_LOOKS = 864_000
 _BINARY = {"Content-Type": "application/octet-stream"}
 _DOCUMENTS = ", ".join((*manifests.INDEXES, *manifests.MANIFESTS))
 _PARAMETER = re.compile(r'([A-Za-z_]+)=(?:"([^"]*)"|([^\s,"]+))')
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
 _Body = bytes | Callable[[], AsyncIterator[bytes]] | None
 
 
@@ -122,17 +121,17 @@ class Registry:
         async with _part(blob, store, self._settings.silence) as part:
             if part is None:
                 return
-            while await _in_thread(part.take_up):
+            while await in_thread(part.take_up):
                 pass
-            await _in_thread(store.require_room, blob.size - part.size)
+            await in_thread(store.require_room, blob.size - part.size)
             went_on = part.size > 0
             await self._receive_all(repository, blob, part)
             if went_on and not _is_whole(part, blob):
                 # What was there before may be what is wrong.
-                await _in_thread(part.begin, _origin(blob))
+                await in_thread(part.begin, _origin(blob))
                 await self._receive_all(repository, blob, part)
             await self._require_whole(repository, blob, part)
-            await _in_thread(store.place, part)
+            await in_thread(store.place, part)
 
     async def has(self, repository: str, digest: str) -> bool:
         """Whether a repository has a blob."""
@@ -190,7 +189,7 @@ class Registry:
         async with self._answer("GET", path, self._may_pull(repository), headers) as response:
             await self._require(response, what, 200, 206, 416)
             if not _goes_on(response, part.size):
-                await _in_thread(part.begin, _origin(blob))
+                await in_thread(part.begin, _origin(blob))
             if response.status_code == 416:
                 raise TransferInterrupted(f"{self} can't go on with `{what}`")
             await self._pour(response, blob, part)
@@ -201,7 +200,7 @@ class Registry:
     async def _pour(self, response: httpx.Response, blob: Descriptor, part: Part) -> None:
         try:
             async for piece in response.aiter_raw(_PIECE):
-                await _in_thread(part.write, piece)
+                await in_thread(part.write, piece)
                 if part.size > blob.size:
                     return  # the digest tells
         except httpx.TransportError as error:
@@ -212,7 +211,7 @@ class Registry:
         if _is_whole(part, blob):
             return
         found = f"sha256:{part.digest}"
-        await _in_thread(part.discard)
+        await in_thread(part.discard)
         raise _not_as_wanted(f"a blob of `{repository}` from {self}", found, blob.digest)
 
     async def _begin(self, repository: str, digest: str) -> httpx.URL | None:
@@ -230,7 +229,7 @@ class Registry:
         self, repository: str, place: httpx.URL, blob: Descriptor, store: Store, chunk: int
     ) -> None:
         """Send a blob; what was sent in pieces before leaves nothing for the last request."""
-        await _in_thread(manifests.require_sound, blob, store)
+        await in_thread(manifests.require_sound, blob, store)
         file, start = store.path(manifests.sha256_of(blob.digest)), 0
         while chunk > 0 and start < blob.size:
             end = min(start + chunk, blob.size)
@@ -451,7 +450,7 @@ async def _documents(
         for child in manifests.decoded(data, Index, f"index of `{repository}`").manifests:
             found, inner = await source.document(repository, child.digest)
             await _documents(source, repository, found, inner, store, depth + 1)
-    await _in_thread(manifests.kept, data, root.media_type, store)
+    await in_thread(manifests.kept, data, root.media_type, store)
 
 
 async def _require_machines(
@@ -494,16 +493,6 @@ async def _opened(sha256: str, store: Store, patience: float) -> Part | None:
             break
         await asyncio.sleep(_LOOK)
     return store.new_part()  # who has it stands still
-
-
-async def _in_thread(function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
-    """Run a function off the loop; a cancel waits for it, so that nothing is written afterwards."""
-    work = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
-    try:
-        return await asyncio.shield(work)
-    except asyncio.CancelledError:
-        await asyncio.wait([work])
-        raise
 
 
 async def _together(
