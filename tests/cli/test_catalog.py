@@ -43,3 +43,12 @@ def test_what_is_not_there_is_told_with_the_nearest(kubexm: Kubexm) -> None:
 
     assert answer.code == 2
     assert "did you mean `kubernetes`?" in answer.err
+
+
+def test_unless_a_version_is_named_it_is_the_one_that_goes_with_the_usual_kubernetes(
+    kubexm: Kubexm,
+) -> None:
+    usual = json.loads(kubexm("catalog", "show", "kubernetes", "-o", "json").out)
+
+    for name, version in usual["goes_with"].items():
+        assert kubexm("catalog", "show", name).out.startswith(f"{name} {version}\n")

@@ -43,11 +43,10 @@ def listed(files: Sequence[Path] = ()) -> list[Listed]:
 
 
 def shown(name: str, version: str | None, files: Sequence[Path] = ()) -> Shown:
-    """One version of a component, the default if none is named."""
+    """One version of a component; if none is named, the one that goes with the usual Kubernetes."""
     known = catalog.load(files)
-    found = known.version(
-        name, version or known.component(name).default or known.versions(name)[-1]
-    )
+    usual = known.component(KUBERNETES).default
+    found = known.version(name, version or known.default(name, usual))
     downloads = [
         download for arch in ARCHITECTURES for download in known.downloads(name, found, arch)
     ]
