@@ -197,3 +197,23 @@ def test_without_a_person_what_is_missing_is_told(kubexm: Kubexm, tmp_path: Path
 
     assert answer.code == 2
     assert "--host is missing" in answer.err
+
+
+def test_a_file_of_another_kind_is_told_as_that_and_nothing_else(
+    kubexm: Kubexm, file: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "pipeline.yaml"
+    other.write_text("kind: Pipeline\nspec: {modules: 3}\n")
+
+    as_cluster = kubexm("config", "validate", "-f", other)
+    as_pipeline = kubexm("plan", "-f", file)
+
+    assert (as_cluster.code, as_pipeline.code) == (2, 2)
+    assert (
+        f"{other}:1:7: kind: found a file of the kind `Pipeline`, want `Cluster`" in as_cluster.err
+    )
+    assert (
+        f"{file}:2:7: kind: found a file of the kind `Cluster`, want `Pipeline`" in as_pipeline.err
+    )
+    assert "modules" not in as_cluster.err
+    assert "hosts" not in as_pipeline.err

@@ -26,6 +26,8 @@ RULES: tuple[Rule, ...] = (
     *settings.RULES,
 )
 _SEE = "see docs/reference/cluster-file.md, which describes every key"
+_INVALID = "is not a valid cluster"
+_OTHERS = {"Pipeline": "run it with `kubexm run -f FILE`, or name a cluster file"}
 _NO_GAPS: frozenset[DataPath] = frozenset()
 
 
@@ -55,6 +57,9 @@ def checked(
     document: Document, *, allow_literal_secrets: bool = False, rules: Sequence[Rule] = RULES
 ) -> Cluster:
     """The cluster in a document; `InvalidCluster` with all that is wrong with it."""
+    if other := problems.other_kind(document, "Cluster", _OTHERS):
+        listed = problems.placed([other], document, _SEE)
+        raise problems.refusal(InvalidCluster, document, _INVALID, listed, is_all=True)
     file, mistakes = ClusterFile.read(document.data)
     found = [problems.finding_of(mistake, ClusterFile) for mistake in mistakes]
     found += _of_hosts(document)
@@ -67,10 +72,8 @@ def checked(
         found += _broken(declared, part[1], rules)
     if found or document.notes or declared is None:
         listed = problems.placed(found, document, _SEE)
-        said = "is not a valid cluster"
-        raise problems.refusal(
-            InvalidCluster, document, said, listed, is_all=declared is not None and not mistakes
-        )
+        is_all = declared is not None and not mistakes
+        raise problems.refusal(InvalidCluster, document, _INVALID, listed, is_all=is_all)
     return Cluster(declared, document)
 
 

@@ -55,6 +55,17 @@ def refusal(
     return error(f"`{document.file}` {said}", problems=found, hint=hint)
 
 
+def other_kind(document: Document, wanted: str, others: Mapping[str, str]) -> Finding | None:
+    """That a file is of another kind than was asked for, of which nothing else need be told.
+
+    `others`: the kinds there are, and what to do with a file of each.
+    """
+    kind = document.data.get("kind") if isinstance(document.data, Mapping) else None
+    if not isinstance(kind, str) or kind not in others:
+        return None
+    return Finding(("kind",), f"found a file of the kind `{kind}`, want `{wanted}`", others[kind])
+
+
 def finding_of(mistake: Mistake, form: type[Form]) -> Finding:
     """What does not fit as a finding in the data of this form."""
     if mistake.kind == "said":

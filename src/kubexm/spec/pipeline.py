@@ -13,10 +13,14 @@ import msgspec
 
 from kubexm.document import literals, source
 from kubexm.document.findings import Finding
+from kubexm.document.problems import other_kind
 from kubexm.document.source import Document
 from kubexm.spec import checks, problems, sound
 from kubexm.spec.model import PipelineSpec
 from kubexm.spec.sound import NO_GAPS, Gaps
+
+_INVALID = "is not a valid pipeline"
+_OTHERS = {"Cluster": "check it with `kubexm config validate -f FILE`, or name a pipeline file"}
 
 
 class Pipeline(msgspec.Struct, frozen=True):
@@ -63,6 +67,9 @@ def pipeline_from(data: Any) -> Pipeline:
 def checked(document: Document, *, allow_literal_secrets: bool = False) -> Pipeline:
     """The pipeline in a document, with what is wrong with it."""
     data = document.data
+    if other := other_kind(document, "Pipeline", _OTHERS):
+        listed = problems.placed([other], document)
+        raise problems.refusal(document, _INVALID, listed, is_all=True)
     spec, of_form = _modelled(data)
     of_form.extend(checks.findings(data))
     of_secrets = list(checks.misplaced_secrets(data))
@@ -76,7 +83,7 @@ def checked(document: Document, *, allow_literal_secrets: bool = False) -> Pipel
     part = sound.sound_part(data, in_the_way)
     if part is None:
         listed = problems.placed(found, document)
-        raise problems.refusal(document, "is not a valid pipeline", listed, is_all=False)
+        raise problems.refusal(document, _INVALID, listed, is_all=False)
     return Pipeline(part[0], document, found, part[1])
 
 
