@@ -33,6 +33,9 @@ from kubexm.resource.manifests import Descriptor
 from kubexm.resource.registry import Endpoint, Registry, pull, push
 from kubexm.resource.store import Store
 
+# A registry is started for each of them.
+pytestmark = pytest.mark.slow
+
 QUICK = Settings(attempts=2, first_pause=0.001)
 USER, PASSWORD = "somebody", "the word of the test"
 LARGE = bytes(range(256)) * 16384

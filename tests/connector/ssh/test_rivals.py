@@ -80,6 +80,7 @@ async def street(
             await way.emptied()
 
 
+@pytest.mark.slow
 def test_a_login_that_stands_still_is_overtaken_by_the_next(key: Path) -> None:
     async def visit() -> tuple[int, str]:
         async with street(key, Credentials(keys=(key,)), stuck=1) as (way, target):
@@ -92,6 +93,7 @@ def test_a_login_that_stands_still_is_overtaken_by_the_next(key: Path) -> None:
     assert asyncio.run(visit()) == (2, "root")
 
 
+@pytest.mark.slow
 def test_who_may_have_to_ask_a_person_has_no_rival(key: Path) -> None:
     asked = asyncio.Event()
 
