@@ -25,7 +25,7 @@ def test_a_version_is_shown_with_where_it_comes_from_and_what_goes_with_it(kubex
     assert {one["name"] for one in shown["downloads"]} == {"kubeadm", "kubectl", "kubelet"}
     assert {one["arch"] for one in shown["downloads"]} == {"amd64", "arm64"}
     assert "registry.k8s.io/kube-apiserver:v1.36.3" in shown["images"]
-    assert shown["goes_with"]["containerd"].startswith("v2.")
+    assert shown["goesWith"]["containerd"].startswith("v2.")
 
 
 def test_a_catalog_of_ones_own_wins(kubexm: Kubexm, tmp_path: Path) -> None:
@@ -50,5 +50,5 @@ def test_unless_a_version_is_named_it_is_the_one_that_goes_with_the_usual_kubern
 ) -> None:
     usual = json.loads(kubexm("catalog", "show", "kubernetes", "-o", "json").out)
 
-    for name, version in usual["goes_with"].items():
+    for name, version in usual["goesWith"].items():
         assert kubexm("catalog", "show", name).out.startswith(f"{name} {version}\n")

@@ -22,7 +22,7 @@ class Listed(msgspec.Struct, frozen=True):
     versions: Sequence[str]
 
 
-class Shown(msgspec.Struct, frozen=True):
+class Shown(msgspec.Struct, frozen=True, rename="camel"):
     """One version of a component."""
 
     name: str

@@ -14,7 +14,7 @@ class PreflightSpec(Form):
     """Thresholds of checks, and checks to leave out."""
 
     skip: tuple[Name, ...] = ()
-    """Checks to leave out, by name; `kubexm preflight --list` shows all of them."""
+    """Checks to leave out, by name."""
     control_plane_cpus: Amount = 2
     """The processors of a control plane."""
     control_plane_memory_mib: Amount = 1700
