@@ -26,13 +26,10 @@ _NODES = (CONTROL_PLANE, WORKER)
 _ADMINS = "kubeadm:cluster-admins"
 
 
-class AuthorityRow(msgspec.Struct, frozen=True):
-    """An authority, who trusts it and who issues with it; its name is its path."""
+class Row(msgspec.Struct, frozen=True):
+    """Something with a key; its name is its path."""
 
     name: str
-    common_name: str
-    certificate_on: tuple[str, ...]
-    key_on: tuple[str, ...] = ()
 
     @property
     def path(self) -> str:
@@ -43,25 +40,27 @@ class AuthorityRow(msgspec.Struct, frozen=True):
         return f"{self.name}.key"
 
 
-class KeyRow(msgspec.Struct, frozen=True):
+class AuthorityRow(Row, frozen=True):
+    """An authority, who trusts it and who issues with it."""
+
+    common_name: str
+    certificate_on: tuple[str, ...]
+    key_on: tuple[str, ...] = ()
+
+
+class KeyRow(Row, frozen=True):
     """A key without a certificate."""
 
-    name: str
     roles: tuple[str, ...]
 
     @property
     def path(self) -> str:
         return f"{self.name}.pub"
 
-    @property
-    def key_path(self) -> str:
-        return f"{self.name}.key"
 
+class CertificateRow(Row, frozen=True):
+    """A certificate; its name may be the path of the kubeconfig that it lies in."""
 
-class CertificateRow(msgspec.Struct, frozen=True):
-    """A certificate; its name is its path, or that of the kubeconfig that it lies in."""
-
-    name: str
     authority: str
     common_name: str
     """`{host}` stands for the name of the node."""
@@ -72,14 +71,6 @@ class CertificateRow(msgspec.Struct, frozen=True):
     """What its alternative names are made of."""
     kubeconfig: Literal["endpoint", "own"] | None = None
     """The API server that the kubeconfig names: the cluster's endpoint, or the host's own."""
-
-    @property
-    def path(self) -> str:
-        return f"{self.name}.crt"
-
-    @property
-    def key_path(self) -> str:
-        return f"{self.name}.key"
 
     @property
     def kubeconfig_path(self) -> str:
