@@ -36,6 +36,16 @@ class Declared(msgspec.Struct, frozen=True):
         return "haproxy" if len(self.having(CONTROL_PLANE)) > 1 else "single"
 
     @property
+    def endpoint_host(self) -> str:
+        """The name or address at which the API server is reached."""
+        endpoint = self.spec.endpoint
+        if given := endpoint.domain or endpoint.address:
+            return given
+        if self.endpoint_kind in ("haproxy", "nginx"):
+            return f"api.{self.name}.kubexm.internal"
+        return self.having(CONTROL_PLANE)[0].internal[0]
+
+    @property
     def etcd_kind(self) -> EtcdKind:
         if self.spec.etcd.kind is not None:
             return self.spec.etcd.kind
