@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from kubexm.config import hosts, sound
+from kubexm.config import hosts, sound, ways
 from kubexm.config.members import members
 from kubexm.config.model.cluster import ClusterFile
 from kubexm.config.rules import endpoint, etcd, network, settings
@@ -70,6 +70,7 @@ def checked(
     if part is not None and not any(finding.path[:2] == ("spec", "hosts") for finding in found):
         declared = _declared(part[0])
         found += _broken(declared, part[1], rules)
+        found += ways.ways(declared.spec, declared.members, document.directory)[1]
     if found or document.notes or declared is None:
         listed = problems.placed(found, document, _SEE)
         is_all = declared is not None and not mistakes

@@ -23,13 +23,18 @@ class Member(msgspec.Struct, frozen=True):
     internal: tuple[str, ...]
     """The addresses that the others know it by, one of each family."""
     roles: tuple[str, ...]
-    place: DataPath
-    """Where the file has it."""
+    number: int
+    """Its entry in the file, which may stand for several."""
     arch: Arch | None = None
     labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     taints: tuple[TaintSpec, ...] = ()
     sudo: bool = False
     is_local: bool = False
+
+    @property
+    def place(self) -> DataPath:
+        """Where the file has it."""
+        return ("spec", "hosts", self.number)
 
 
 def members(spec: ClusterSpec) -> tuple[Member, ...]:
@@ -42,7 +47,7 @@ def members(spec: ClusterSpec) -> tuple[Member, ...]:
             address,
             internal,
             tuple(role for role in GROUPS if name in roles[role]),
-            ("spec", "hosts", number),
+            number,
             host.arch,
             host.labels,
             host.taints,

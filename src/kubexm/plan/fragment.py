@@ -129,7 +129,7 @@ def link(
         if id not in known:
             raise InvalidGraph(f"can't link `{id}`: the fragment has no such node")
     nodes = tuple(
-        _waiting(node, (before,), same_host) if node.id == after else node
+        waiting(node, (before,), same_host=same_host) if node.id == after else node
         for node in fragment.nodes
     )
     return replace(fragment, nodes=nodes)
@@ -184,6 +184,15 @@ class _Prefix:
         )
 
 
+def waiting(node: ExecutionNode, ids: tuple[str, ...], *, same_host: bool) -> ExecutionNode:
+    """The node, after these too."""
+    if not ids:
+        return node
+    if same_host:
+        return replace(node, after_same_host=_merged(node.after_same_host, ids))
+    return replace(node, after=_merged(node.after, ids))
+
+
 def settled(
     fragment: ExecutionFragment,
     *,
@@ -235,7 +244,7 @@ def _barrier(
     if len(exits) > 1 and len(entries) > 1:
         joins = (Join(f"{second.entries[0]}/@join", exits),)
         exits = (joins[0].id,)
-    return _after(second, entries, lambda node: _waiting(node, exits, same_host=False)), joins
+    return _after(second, entries, lambda node: waiting(node, exits, same_host=False)), joins
 
 
 def _same_host(
@@ -254,8 +263,8 @@ def _same_host(
 
     def follow(node: ExecutionNode) -> ExecutionNode:
         if node.one_of:
-            return _waiting(node, exits, same_host=False)
-        return _waiting(_waiting(node, fixed, same_host=True), barred, same_host=False)
+            return waiting(node, exits, same_host=False)
+        return waiting(waiting(node, fixed, same_host=True), barred, same_host=False)
 
     return _after(second, entries, follow), joins
 
@@ -267,14 +276,6 @@ def _after(
 ) -> ExecutionFragment:
     nodes = tuple(follow(node) if node.id in entries else node for node in fragment.nodes)
     return replace(fragment, nodes=nodes)
-
-
-def _waiting(node: ExecutionNode, ids: tuple[str, ...], same_host: bool) -> ExecutionNode:
-    if not ids:
-        return node
-    if same_host:
-        return replace(node, after_same_host=_merged(node.after_same_host, ids))
-    return replace(node, after=_merged(node.after, ids))
 
 
 def _merged(known: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,0 +1,34 @@
+"""The hosts of a cluster file as a run knows them."""
+
+from __future__ import annotations
+
+from kubexm.common.roles import CONTROL_NODE
+from kubexm.config.cluster import Cluster
+from kubexm.config.connection import SshSettings
+from kubexm.config.members import Member
+from kubexm.config.ways import ways
+from kubexm.spec.inventory import InventoryHost
+
+MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
+"""What `uname -m` says on each architecture."""
+
+
+def inventory(cluster: Cluster) -> tuple[InventoryHost, ...]:
+    """All hosts, the control node first."""
+    declared = cluster.declared
+    settled, _ = ways(declared.spec, declared.members, cluster.document.directory)
+    control_node = InventoryHost(CONTROL_NODE, "localhost", "local", (CONTROL_NODE,))
+    return (control_node, *(_host(member, settled[member.name]) for member in declared.members))
+
+
+def _host(member: Member, ssh: SshSettings | None) -> InventoryHost:
+    return InventoryHost(
+        member.name,
+        member.address,
+        "local" if member.is_local else "ssh",
+        member.roles,
+        dict(member.labels),
+        sudo=member.sudo,
+        facts={} if member.arch is None else {"arch": MACHINES[member.arch]},
+        ssh=ssh,
+    )

@@ -1,0 +1,113 @@
+"""Order between named parts of a fragment, said as a table: who waits for whom, and how.
+
+`chain` and `per_host` make series; a whole operation is none: a worker is prepared while the
+control plane comes up, and waits for it only when it joins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+
+import msgspec
+
+from kubexm.errors import InvalidGraph
+from kubexm.plan.fragment import ExecutionFragment, replace, waiting
+from kubexm.plan.node import ExecutionNode, Join
+from kubexm.plan.validation import inside
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """For a part: until it is through on the same host, or on all hosts."""
+
+    part: str
+    same_host: bool = False
+
+
+Waits = Mapping[str, Sequence[Wait]]
+"""What each part waits for, by its path in the fragment."""
+
+
+def on_all(*parts: str) -> tuple[Wait, ...]:
+    """Wait until these are through on every host."""
+    return tuple(Wait(part) for part in parts)
+
+
+def on_same(*parts: str) -> tuple[Wait, ...]:
+    """Wait until these are through on the same host."""
+    return tuple(Wait(part, same_host=True) for part in parts)
+
+
+def ordered(fragment: ExecutionFragment, waits: Waits) -> ExecutionFragment:
+    """The fragment with these edges; a part that is not there hands on what it waits for."""
+    for part, those in waits.items():
+        for wait in _present(fragment, waits, those):
+            fragment = _linked(fragment, part, wait)
+    return fragment
+
+
+def _present(
+    fragment: ExecutionFragment, waits: Waits, those: Sequence[Wait], seen: tuple[str, ...] = ()
+) -> Iterator[Wait]:
+    """The parts to wait for that have nodes; of others what they would have waited for."""
+    for wait in those:
+        if wait.part in seen:
+            ring = " → ".join((*seen, wait.part))
+            raise InvalidGraph(f"parts wait for each other: {ring}")
+        if any(inside(node.id, wait.part) for node in fragment.nodes):
+            yield wait
+        else:
+            behind = _present(fragment, waits, waits.get(wait.part, ()), (*seen, wait.part))
+            for other in behind:
+                yield Wait(other.part, wait.same_host and other.same_host)
+
+
+def _linked(fragment: ExecutionFragment, part: str, wait: Wait) -> ExecutionFragment:
+    entries, exits = _entries(fragment, part), _exits(fragment, wait.part)
+    floating = {node.id for node in fragment.nodes if node.one_of}
+    joins: tuple[Join, ...] = ()
+    if len(entries) > 1 and len(exits) > 1:
+        joins = (_join(part, wait, exits, floating),)
+        exits, floating = (joins[0].id,), floating - {*exits}
+    fixed = tuple(id for id in exits if wait.same_host and id not in floating)
+    barred = tuple(id for id in exits if id not in fixed)
+
+    def follow(node: ExecutionNode) -> ExecutionNode:
+        # The host of a one_of node is not known beforehand: only a barrier makes sense there.
+        if node.id not in entries:
+            return node
+        if node.one_of:
+            return waiting(node, exits, same_host=False)
+        return waiting(waiting(node, fixed, same_host=True), barred, same_host=False)
+
+    nodes = tuple(map(follow, fragment.nodes))
+    return replace(fragment, nodes=nodes, joins=(*fragment.joins, *joins))
+
+
+def _join(part: str, wait: Wait, exits: Sequence[str], floating: Container[str]) -> Join:
+    """One vertex between many ends and many beginnings; it belongs to neither part."""
+    same = tuple(id for id in exits if wait.same_host and id not in floating)
+    return Join(f"@{part}/@after/{wait.part}", tuple(id for id in exits if id not in same), same)
+
+
+def _entries(fragment: ExecutionFragment, part: str) -> frozenset[str]:
+    """The nodes of a part that wait for nothing inside of it."""
+    return frozenset(
+        node.id
+        for node in fragment.nodes
+        if inside(node.id, part)
+        and not any(inside(id, part) for id in (*node.after, *node.after_same_host))
+    )
+
+
+def _exits(fragment: ExecutionFragment, part: str) -> tuple[str, ...]:
+    """The nodes of a part that nothing inside of it waits for."""
+    waited = {
+        id
+        for vertices in (fragment.nodes, fragment.joins)
+        for vertex in vertices
+        if inside(vertex.id, part)
+        for id in (*vertex.after, *vertex.after_same_host)
+    }
+    return tuple(
+        node.id for node in fragment.nodes if inside(node.id, part) and node.id not in waited
+    )
