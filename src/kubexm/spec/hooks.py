@@ -110,8 +110,10 @@ def _spot(document: Document, at: DataPath, names: Sequence[str]) -> Spot:
     def around(parts: dict[str | int, Spot]) -> Spot:
         return Spot(written.line, written.column, parts=parts)
 
-    listed = {number: around({"hooks": written.parts[name]}) for number, name in enumerate(names)}
-    return around({"spec": around({"modules": around({**listed})})})
+    listed = around({})
+    for number, name in enumerate(names):
+        listed.parts[number] = around({"hooks": written.parts[name]})
+    return around({"spec": around({"modules": listed})})
 
 
 def _renamed(error: InvalidPipeline, at: DataPath, names: Sequence[str]) -> InvalidPipeline:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from kubexm.config.fields import KubeName
 from kubexm.document.fields import FilePath, Name, PositiveDuration, Text
 from kubexm.document.forms import BadValue, Filled, Form, empty
+
+
+_WAYS = ("manifests", "inline", "chart", "component")
 
 
 class ChartSpec(Form):
@@ -25,7 +28,7 @@ class ChartSpec(Form):
 
 
 class AddonSpec(Form):
-    """Manifests, or a chart."""
+    """Manifests, a chart, or a component that kubexm knows."""
 
     name: Name
     """What it is called in paths and results, and as a release."""
@@ -37,17 +40,18 @@ class AddonSpec(Form):
     """Manifests written out."""
     chart: ChartSpec | None = None
     """A chart."""
+    component: Literal["metrics-server"] | None = None
+    """Something that kubexm itself knows how to install; it goes into the namespace that it is used
+    to."""
     timeout: PositiveDuration = 300.0
     """How long it may take until all of it runs."""
 
     def judged(self) -> AddonSpec:
-        ways = [
-            name for name in ("manifests", "inline", "chart") if getattr(self, name) is not None
-        ]
+        ways = [name for name in _WAYS if getattr(self, name) is not None]
         if len(ways) != 1:
             found = " and ".join(f"`{way}`" for way in ways) or "none"
             raise BadValue(
-                f"found {found}, want one of `manifests`, `inline` and `chart`",
+                f"found {found}, want one of `manifests`, `inline`, `chart` and `component`",
                 "write one of them; two add-ons for two",
             )
         return self
