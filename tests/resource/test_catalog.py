@@ -84,18 +84,41 @@ class TestAsShipped:
         assert [str(images.parse(image)) for image in found] == found
         assert not [image for image in found if image.endswith(":latest")]
 
-    def test_every_published_sum_is_for_both_architectures_and_no_two_are_alike(
+    def test_every_published_sum_is_for_all_architectures_and_no_two_are_alike(
         self, known: Catalog
     ) -> None:
         sums = [
-            by_arch
+            (component.artifacts[name].kind, by_arch)
             for component in known.entries.components.values()
             for release in component.versions.values()
-            for by_arch in release.sha256.values()
+            for name, by_arch in release.sha256.items()
         ]
+        values = [value for _, by_arch in sums for value in by_arch.values()]
 
-        assert all(by_arch.keys() == set(ARCHES) for by_arch in sums)
-        assert len({value for by_arch in sums for value in by_arch.values()}) == 2 * len(sums)
+        for kind, by_arch in sums:
+            assert set(by_arch) == ({"any"} if kind == "manifest" else set(ARCHES))
+        assert len(set(values)) == len(values)
+
+    def test_a_manifest_is_one_file_for_all_architectures(self, known: Catalog) -> None:
+        (one,), (other,) = (known.downloads("calico", "v3.32.1", arch) for arch in ARCHES)
+
+        assert one == other
+        assert one.arch == "any"
+        assert one.urls[0].endswith("/v3.32.1/manifests/calico.yaml")
+        assert one.sha256 is not None
+
+    def test_the_parts_of_calico_come_in_fewer_images_from_some_version_on(
+        self, known: Catalog
+    ) -> None:
+        assert set(known.images("calico", "v3.32.1").values()) == {
+            "quay.io/calico/cni:v3.32.1",
+            "quay.io/calico/kube-controllers:v3.32.1",
+            "quay.io/calico/node:v3.32.1",
+        }
+        assert set(known.images("calico", "v3.33.0").values()) == {
+            "quay.io/calico/calico:v3.33.0",
+            "quay.io/calico/node:v3.33.0",
+        }
 
     @pytest.mark.parametrize("minor", ["v1.34", "v1.35", "v1.36", "v1.37"])
     def test_every_component_has_a_default_that_goes_with_every_line(
@@ -532,7 +555,7 @@ class TestMistakes:
                 "two.toml",
                 (
                     "components.etcd.artifacts.archive.kind: found `archiv`, "
-                    "want `archive` or `binary`"
+                    "want `archive` or `binary` or `manifest`"
                 ),
                 "did you mean `archive`?",
             ),
@@ -545,7 +568,7 @@ class TestMistakes:
                 "two.toml",
                 (
                     'components.etcd.versions."v3.6.14".sha256.archive.arm: found `arm`, '
-                    "want `amd64` or `arm64`"
+                    "want `amd64` or `any` or `arm64`"
                 ),
                 "did you mean `arm64`?",
             ),

@@ -51,6 +51,7 @@ class TestGolden:
         needs = Needs(kubernetes="v1.36.3", families=("apt",))
 
         assert text(bill(known, needs)) == dedent("""\
+            file calico v3.32.1 any calico.yaml @control-plane+worker
             file cni-plugins v1.9.1 amd64 cni-plugins-linux-amd64-v1.9.1.tgz @control-plane+worker
             file containerd v2.3.4 amd64 containerd-2.3.4-linux-amd64.tar.gz @control-plane+worker
             file crictl v1.36.0 amd64 crictl-v1.36.0-linux-amd64.tar.gz @control-plane+worker
@@ -59,9 +60,9 @@ class TestGolden:
             file kubernetes v1.36.3 amd64 kubectl @control-plane
             file kubernetes v1.36.3 amd64 kubelet @control-plane+worker
             file runc v1.4.3 amd64 runc.amd64 @control-plane+worker
-            image quay.io/calico/cni:v3.32.4 @control-plane+worker
-            image quay.io/calico/kube-controllers:v3.32.4 @control-plane+worker
-            image quay.io/calico/node:v3.32.4 @control-plane+worker
+            image quay.io/calico/cni:v3.32.1 @control-plane+worker
+            image quay.io/calico/kube-controllers:v3.32.1 @control-plane+worker
+            image quay.io/calico/node:v3.32.1 @control-plane+worker
             image registry.k8s.io/coredns/coredns:v1.14.2 @control-plane+worker
             image registry.k8s.io/etcd:3.6.8-0 @control-plane
             image registry.k8s.io/kube-apiserver:v1.36.3 @control-plane

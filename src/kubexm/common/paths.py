@@ -40,6 +40,16 @@ class Home(msgspec.Struct, frozen=True):
         return self.cache / "digests"
 
     @property
+    def artifacts(self) -> Path:
+        """The store of programs, images and charts that were fetched."""
+        return self.data / "artifacts"
+
+    @property
+    def clusters(self) -> Path:
+        """What is kept of each cluster, in a directory of its name."""
+        return self.data / "clusters"
+
+    @property
     def worlds(self) -> Path:
         """Where simulated worlds lie unless the user says otherwise."""
         return self.data / "worlds"

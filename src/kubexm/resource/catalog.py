@@ -24,6 +24,7 @@ from kubexm.resource.entries import (
     Entries,
     Expected,
     Family,
+    FileArch,
     Fit,
     Line,
     Package,
@@ -37,13 +38,13 @@ _T = TypeVar("_T")
 
 
 class Download(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of one version for one architecture, and where it can be had, best first."""
+    """A file of one version for one architecture or any, and where it can be had, best first."""
 
     component: str
     name: str
     version: str
-    arch: Arch
-    kind: Literal["binary", "archive"]
+    arch: FileArch
+    kind: Literal["binary", "archive", "manifest"]
     file: str
     urls: tuple[str, ...]
     sha256: str | None
@@ -174,18 +175,19 @@ class Catalog(msgspec.Struct, frozen=True):
 
     def _download(self, component: str, name: str, version: str, arch: Arch) -> Download:
         artifact = self.component(component).artifacts[name]
-        values = {**self._values(component, version), "arch": arch}
+        own: FileArch = "any" if artifact.kind == "manifest" else arch
+        values = {**self._values(component, version), "arch": own}
         file = artifact.file.format_map(values)
         urls = [url.format_map({**values, "file": file}) for url in artifact.urls]
         return Download(
             component=component,
             name=name,
             version=version,
-            arch=arch,
+            arch=own,
             kind=artifact.kind,
             file=file,
             urls=tuple(dict.fromkeys([*self._mirrored(urls), *urls])),
-            sha256=self.component(component).versions[version].sha256.get(name, {}).get(arch),
+            sha256=self.component(component).versions[version].sha256.get(name, {}).get(own),
         )
 
     def _values(self, component: str, version: str) -> dict[str, str]:

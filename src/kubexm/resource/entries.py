@@ -9,6 +9,8 @@ from msgspec import Meta, Struct
 Arch = Literal["amd64", "arm64"]
 Family = Literal["apt", "rpm", "zypper"]
 ARCHES: tuple[Arch, ...] = ("amd64", "arm64")
+FileArch = Literal["amd64", "arm64", "any"]
+"""What a file is for; `any` if it is the same on all of them."""
 FAMILIES: tuple[Family, ...] = ("apt", "rpm", "zypper")
 
 Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z", description="64 hexadecimal digits")]
@@ -45,7 +47,8 @@ class Artifact(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     file: str
     urls: Annotated[tuple[Url, ...], Meta(min_length=1)]
-    kind: Literal["binary", "archive"]
+    kind: Literal["binary", "archive", "manifest"]
+    """A manifest is the same for all architectures."""
 
 
 class Chart(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -66,7 +69,7 @@ class Trait(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Release(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One version: what its files must be, and what else its templates need."""
 
-    sha256: dict[Name, dict[Arch, Sha256]] = {}
+    sha256: dict[Name, dict[FileArch, Sha256]] = {}
     uses: dict[Name, str] = {}
 
 

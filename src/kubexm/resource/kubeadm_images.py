@@ -12,9 +12,7 @@ import msgspec
 
 from kubexm.errors import InvalidInput
 from kubexm.resource import images
-from kubexm.resource.materials import BillOfMaterials, Image
-
-_OWN = ("coredns", "etcd", "kubernetes", "pause")
+from kubexm.resource.materials import KUBEADMS, BillOfMaterials, Image
 
 
 class KubeadmImages(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,7 +29,7 @@ class KubeadmImages(msgspec.Struct, frozen=True, kw_only=True):
 
 def kubeadm_images(bill: BillOfMaterials) -> KubeadmImages:
     """Out of a bill for one version of Kubernetes and one registry."""
-    kubeadms = [image for image in bill.images if image.component in _OWN]
+    kubeadms = [image for image in bill.images if image.component in KUBEADMS]
     _require_one_of_each(kubeadms)
     own = {image.component: images.parse(image.pulled_as) for image in kubeadms}
     etcd = own.get("etcd")

@@ -11,7 +11,7 @@ from itertools import groupby, pairwise
 import msgspec
 
 from kubexm.errors import InvalidInput, Problem
-from kubexm.resource.entries import Arch
+from kubexm.resource.entries import FileArch
 from kubexm.resource.reading import quoted, written
 
 _HEAD = "# What was fetched. Given as a catalog, it is the only thing that is accepted again.\n"
@@ -23,7 +23,7 @@ class Locked(msgspec.Struct, frozen=True, order=True):
     component: str
     version: str
     name: str
-    arch: Arch
+    arch: FileArch
     sha256: str
 
 

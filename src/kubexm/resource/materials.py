@@ -16,9 +16,11 @@ from kubexm.resource import images, versions
 from kubexm.resource.catalog import KUBERNETES, Catalog, ChartRelease, Download
 from kubexm.resource.entries import Arch, Family
 from kubexm.resource.needs import Needs
-from kubexm.resource.parts import KUBE_NODES, Part, parts, system_parts
+from kubexm.resource.parts import KUBE_NODES, OWN_REGISTRY, Part, parts, system_parts
 from kubexm.resource.private_names import private
 
+KUBEADMS = ("coredns", "etcd", "kubernetes", "pause")
+"""The components whose images kubeadm runs, or asks for."""
 _ASKED = ("somebody asked for it",)
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -164,8 +166,8 @@ class _Plan:
                     yield Binary(**asdict(file), used_on=part.used_on, reasons=(part.reason,))
 
     def _add_image(self, text: str, part: Part, version: str = "") -> None:
-        name = self._asked(images.parse, text)
-        pulled = self._asked(self._pulled, name) if name else None
+        name = self._asked(self._named, text, part.component)
+        pulled = self._asked(self._pulled, name, part.component) if name else None
         if name is None or pulled is None:
             return
         made = Image(
@@ -187,9 +189,20 @@ class _Plan:
                         family=family, name=name, used_on=part.used_on, reasons=(part.reason,)
                     )
 
-    def _pulled(self, name: images.Reference) -> images.Reference:
+    def _named(self, text: str, component: str) -> images.Reference:
+        """The name of an image where it comes from."""
+        name, repository = images.parse(text), self._needs.image_repository
+        if repository is None or component not in KUBEADMS:
+            return name
+        # As kubeadm does it: in a repository of somebody else there are no folders.
+        moved = images.parse(f"{repository}/{name.repository.rpartition('/')[2]}:{name.tag}")
+        return replace(moved, digest=name.digest)
+
+    def _pulled(self, name: images.Reference, component: str) -> images.Reference:
+        """The name by which hosts have it; a registry can't give what it is made of itself."""
         registry = self._needs.registry
-        return name if registry is None else private(name, registry)
+        is_itself = component == OWN_REGISTRY and self._needs.own_registry
+        return name if registry is None or is_itself else private(name, registry)
 
     def _version(self, component: str) -> str | None:
         """The version of a component, judged once; nothing if there is none."""

@@ -42,5 +42,9 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     """Whether hosts get a service that keeps their clock."""
     registry: str | None = None
     """A private registry, with its folder if there is one."""
+    own_registry: bool = False
+    """Whether the private registry is set up with the cluster."""
+    image_repository: str | None = None
+    """Where the images that kubeadm runs come from, if not from their projects."""
     versions: dict[str, str] = {}
     """Versions of components other than Kubernetes that are not to be the default."""

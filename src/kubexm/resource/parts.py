@@ -13,6 +13,9 @@ WORKERS = ("worker",)
 KUBE_NODES = ("control-plane", "worker")
 ETCD = ("etcd",)
 BALANCERS = ("load-balancer",)
+REGISTRY = ("registry",)
+OWN_REGISTRY = "registry"
+"""The component that a private registry is made of."""
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -44,6 +47,7 @@ def parts(needs: Needs) -> Iterator[Part]:
     yield from _endpoint(needs)
     yield from _names(needs)
     yield from _tools(needs)
+    yield from _registry(needs)
     for storage in needs.storage:
         yield Part(storage, (), KUBE_NODES, f"volumes are made by {storage}")
     for addon in needs.addons:
@@ -119,6 +123,13 @@ def _tools(needs: Needs) -> Iterator[Part]:
         yield Part("helm", (), CONTROL_PLANE, "people install charts by helm")
     if needs.charts or needs.network == "cilium":
         yield Part("helm", (), CONTROL_PLANE, "charts are installed by helm")
+
+
+def _registry(needs: Needs) -> Iterator[Part]:
+    if needs.own_registry:
+        yield Part(OWN_REGISTRY, (), REGISTRY, "the cluster has a registry of its own")
+        for component in (needs.runtime, "runc"):
+            yield Part(component, (), REGISTRY, "the registry is a container")
 
 
 def _system_endpoint(needs: Needs) -> Iterator[SystemPart]:

@@ -7,6 +7,7 @@ import hashlib
 import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from kubexm.errors import (
 )
 from kubexm.resource import images, manifests
 from kubexm.resource.arriving import Origin, Part
+from kubexm.resource.fetch import Advance, Progress
 from kubexm.resource.http import Settings, login_for, reason, shown
 from kubexm.resource.images import Image, Reference
 from kubexm.resource.manifests import Descriptor, Index
@@ -44,6 +46,8 @@ _BINARY = {"Content-Type": "application/octet-stream"}
 _DOCUMENTS = ", ".join((*manifests.INDEXES, *manifests.MANIFESTS))
 _PARAMETER = re.compile(r'([A-Za-z_]+)=(?:"([^"]*)"|([^\s,"]+))')
 _Body = bytes | Callable[[], AsyncIterator[bytes]] | None
+Told = Callable[[int], None]
+"""Is told how many bytes of a blob are where they have to be."""
 
 
 class Endpoint(msgspec.Struct, frozen=True):
@@ -116,22 +120,29 @@ class Registry:
         digest: str | None = response.headers.get("Docker-Content-Digest")
         return digest if response.status_code == 200 else None
 
-    async def fetch(self, repository: str, blob: Descriptor, store: Store) -> None:
+    async def fetch(
+        self, repository: str, blob: Descriptor, store: Store, told: Told = lambda size: None
+    ) -> None:
         """Bring a blob into the store, going on where an earlier attempt ended."""
         async with _part(blob, store, self._settings.silence) as part:
-            if part is None:
-                return
-            while await in_thread(part.take_up):
-                pass
-            await in_thread(store.require_room, blob.size - part.size)
-            went_on = part.size > 0
-            await self._receive_all(repository, blob, part)
-            if went_on and not _is_whole(part, blob):
-                # What was there before may be what is wrong.
-                await in_thread(part.begin, _origin(blob))
-                await self._receive_all(repository, blob, part)
-            await self._require_whole(repository, blob, part)
-            await in_thread(store.place, part)
+            if part is not None:
+                await self._bring(repository, blob, store, part, told)
+        told(blob.size)
+
+    async def _bring(
+        self, repository: str, blob: Descriptor, store: Store, part: Part, told: Told
+    ) -> None:
+        while await in_thread(part.take_up):
+            pass
+        await in_thread(store.require_room, blob.size - part.size)
+        went_on = part.size > 0
+        await self._receive_all(repository, blob, part, told)
+        if went_on and not _is_whole(part, blob):
+            # What was there before may be what is wrong.
+            await in_thread(part.begin, _origin(blob))
+            await self._receive_all(repository, blob, part, told)
+        await self._require_whole(repository, blob, part)
+        await in_thread(store.place, part)
 
     async def has(self, repository: str, digest: str) -> bool:
         """Whether a repository has a blob."""
@@ -142,17 +153,29 @@ class Registry:
             self._holders[digest] = repository
         return response.status_code == 200
 
-    async def send(self, repository: str, blob: Descriptor, store: Store, chunk: int = 0) -> None:
+    async def send(
+        self,
+        repository: str,
+        blob: Descriptor,
+        store: Store,
+        chunk: int = 0,
+        told: Told = lambda size: None,
+    ) -> None:
         """Bring a blob of the store into a repository, unless it is there already.
 
         At once, or in pieces of `chunk` bytes for registries behind a proxy that takes no more.
         """
-        if await self.has(repository, blob.digest):
-            return
+        if not await self.has(repository, blob.digest):
+            await self._take(repository, blob, store, chunk, told)
+        told(blob.size)
+
+    async def _take(
+        self, repository: str, blob: Descriptor, store: Store, chunk: int, told: Told
+    ) -> None:
         for left in reversed(range(self._settings.attempts)):
             try:
                 if (place := await self._begin(repository, blob.digest)) is not None:
-                    await self._upload(repository, place, blob, store, chunk)
+                    await self._upload(repository, place, blob, store, chunk, told)
                 break
             except StepFailed:
                 if not left:
@@ -166,12 +189,12 @@ class Registry:
         async with self._answer("PUT", path, scopes, {"Content-Type": kind}, data) as response:
             await self._require(response, _called(repository, wanted), 201)
 
-    async def _receive_all(self, repository: str, blob: Descriptor, part: Part) -> None:
+    async def _receive_all(self, repository: str, blob: Descriptor, part: Part, told: Told) -> None:
         """All of a blob, however often it is interrupted, as long as it gets on."""
         furthest, vain = part.size, 0
         for _ in range(_MOST_BREAKS):
             try:
-                return await self._receive(repository, blob, part)
+                return await self._receive(repository, blob, part, told)
             except TransferInterrupted:
                 vain = 0 if part.size > furthest else vain + 1
                 furthest = max(furthest, part.size)
@@ -180,7 +203,7 @@ class Registry:
             await asyncio.sleep(min(self._settings.first_pause * 2**vain, _LONGEST_PAUSE))
         raise StepFailed(f"{self} broke off {_MOST_BREAKS} times", hint="look at the network")
 
-    async def _receive(self, repository: str, blob: Descriptor, part: Part) -> None:
+    async def _receive(self, repository: str, blob: Descriptor, part: Part, told: Told) -> None:
         """What is missing of a blob, by one request."""
         if part.size >= blob.size:
             return
@@ -192,15 +215,18 @@ class Registry:
                 await in_thread(part.begin, _origin(blob))
             if response.status_code == 416:
                 raise TransferInterrupted(f"{self} can't go on with `{what}`")
-            await self._pour(response, blob, part)
+            await self._pour(response, blob, part, told)
         if part.size < blob.size:
             message = f"{self} ended `{what}` after {part.size:,} of {blob.size:,} bytes"
             raise TransferInterrupted(message, hint="try again: what has arrived is kept")
 
-    async def _pour(self, response: httpx.Response, blob: Descriptor, part: Part) -> None:
+    async def _pour(
+        self, response: httpx.Response, blob: Descriptor, part: Part, told: Told
+    ) -> None:
         try:
             async for piece in response.aiter_raw(_PIECE):
                 await in_thread(part.write, piece)
+                told(min(part.size, blob.size))
                 if part.size > blob.size:
                     return  # the digest tells
         except httpx.TransportError as error:
@@ -226,28 +252,34 @@ class Registry:
         return None if response.status_code == 201 else self._next(response)
 
     async def _upload(
-        self, repository: str, place: httpx.URL, blob: Descriptor, store: Store, chunk: int
+        self,
+        repository: str,
+        place: httpx.URL,
+        blob: Descriptor,
+        store: Store,
+        chunk: int,
+        told: Told,
     ) -> None:
         """Send a blob; what was sent in pieces before leaves nothing for the last request."""
         await in_thread(manifests.require_sound, blob, store)
         file, start = store.path(manifests.sha256_of(blob.digest)), 0
         while chunk > 0 and start < blob.size:
             end = min(start + chunk, blob.size)
-            place = await self._sent_on(repository, place, file, (start, end))
+            place = await self._sent_on(repository, place, file, (start, end), told)
             start = end
         headers = {**_BINARY, "Content-Length": str(blob.size - start)}
         place = place.copy_merge_params({"digest": blob.digest})
-        scopes, body = self._may_push(repository), _stretch(file, start, blob.size)
+        scopes, body = self._may_push(repository), _stretch(file, start, blob.size, told)
         async with self._answer("PUT", place, scopes, headers, body) as response:
             await self._require(response, _called(repository, blob.digest), 201)
 
     async def _sent_on(
-        self, repository: str, place: httpx.URL, file: Path, stretch: tuple[int, int]
+        self, repository: str, place: httpx.URL, file: Path, stretch: tuple[int, int], told: Told
     ) -> httpx.URL:
         """Send a piece of a blob; where to send the next one."""
         start, end = stretch
         length = {"Content-Range": f"{start}-{end - 1}", "Content-Length": str(end - start)}
-        scopes, body = self._may_push(repository), _stretch(file, start, end)
+        scopes, body = self._may_push(repository), _stretch(file, start, end, told)
         async with self._answer("PATCH", place, scopes, {**_BINARY, **length}, body) as response:
             await self._require(response, f"an upload to {repository}", 202)
         return self._next(response)
@@ -386,7 +418,11 @@ class Registry:
 
 
 async def pull(
-    sources: Sequence[Registry], name: Reference, store: Store, architectures: Sequence[str] = ()
+    sources: Sequence[Registry],
+    name: Reference,
+    store: Store,
+    architectures: Sequence[str] = (),
+    progress: Progress | None = None,
 ) -> Image:
     """Bring an image into the store from the first of these that gives it: mirrors come first.
 
@@ -396,7 +432,7 @@ async def pull(
     failures: list[KubexmError] = []
     for source in sources:
         try:
-            return await _pulled(source, name, store, architectures)
+            return await _pulled(source, name, store, architectures, progress)
         except (InvalidFile, Refused, StepFailed) as error:  # a full disk is nobody's fault there
             failures.append(error)
     if len(failures) == 1:
@@ -406,7 +442,13 @@ async def pull(
 
 
 async def push(
-    registry: Registry, image: Image, store: Store, name: Reference, *, chunk: int = 0
+    registry: Registry,
+    image: Image,
+    store: Store,
+    name: Reference,
+    *,
+    chunk: int = 0,
+    progress: Progress | None = None,
 ) -> bool:
     """Bring an image of the store into a registry; False if it was there under this name.
 
@@ -416,7 +458,11 @@ async def push(
     if await registry.digest(name.repository, wanted) == image.root.digest:
         return False
     inside = await asyncio.to_thread(manifests.contents, [image.root], store)
-    await _together(inside.blobs, lambda blob: registry.send(name.repository, blob, store, chunk))
+    told = _told(str(name), inside.blobs, progress)
+    await _together(
+        inside.blobs,
+        lambda blob: registry.send(name.repository, blob, store, chunk, told(blob.digest)),
+    )
     for document in inside.documents:
         place = wanted if document.digest == image.root.digest else document.digest
         data = await asyncio.to_thread(manifests.read, document, store)
@@ -425,7 +471,11 @@ async def push(
 
 
 async def _pulled(
-    source: Registry, name: Reference, store: Store, architectures: Sequence[str]
+    source: Registry,
+    name: Reference,
+    store: Store,
+    architectures: Sequence[str],
+    progress: Progress | None,
 ) -> Image:
     root, data = await source.document(name.repository, name.wanted)
     if root.media_type in manifests.INDEXES and architectures:
@@ -436,7 +486,10 @@ async def _pulled(
     if architectures:
         await _require_machines(source, name, root, store, architectures)
     inside = await asyncio.to_thread(manifests.contents, [root], store)
-    await _together(inside.blobs, lambda blob: source.fetch(name.repository, blob, store))
+    told = _told(str(name), inside.blobs, progress)
+    await _together(
+        inside.blobs, lambda blob: source.fetch(name.repository, blob, store, told(blob.digest))
+    )
     return Image(root, name)
 
 
@@ -462,6 +515,21 @@ async def _require_machines(
     await _together(configs, lambda config: source.fetch(name.repository, config, store))
     found = await asyncio.to_thread(manifests.platforms, root, store)
     manifests.require([platform for platform, _ in found], architectures, f"`{name}`")
+
+
+def _told(
+    name: str, blobs: Sequence[Descriptor], progress: Progress | None
+) -> Callable[[str], Told]:
+    """Whom to tell of each blob, so that somebody hears of the image as a whole."""
+    total = sum(blob.size for blob in blobs)
+    done = dict.fromkeys((blob.digest for blob in blobs), 0)
+
+    def told(digest: str, size: int) -> None:
+        done[digest] = size
+        if progress is not None:
+            progress(Advance(name, sum(done.values()), total))
+
+    return lambda digest: partial(told, digest)
 
 
 @asynccontextmanager
@@ -596,7 +664,7 @@ def _is_whole(part: Part, blob: Descriptor) -> bool:
     return f"sha256:{part.digest}" == blob.digest
 
 
-def _stretch(path: Path, start: int, end: int) -> Callable[[], AsyncIterator[bytes]]:
+def _stretch(path: Path, start: int, end: int, told: Told) -> Callable[[], AsyncIterator[bytes]]:
     """A part of a file, read as it is sent."""
 
     async def pieces() -> AsyncIterator[bytes]:
@@ -604,6 +672,7 @@ def _stretch(path: Path, start: int, end: int) -> Callable[[], AsyncIterator[byt
             file.seek(start)
             for place in range(start, end, _PIECE):
                 yield await asyncio.to_thread(file.read, min(_PIECE, end - place))
+                told(min(place + _PIECE, end))
 
     return pieces
 

@@ -1,0 +1,164 @@
+"""Helm charts, found in the repositories that have them and fetched into a store."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import urljoin
+
+import httpx
+import msgspec
+
+from kubexm.common.threads import in_thread
+from kubexm.document import source
+from kubexm.errors import InvalidFile, InvalidInput, Refused, StepFailed
+from kubexm.resource import fetch, http, images, keys, manifests, versions
+from kubexm.resource.catalog import ChartRelease
+from kubexm.resource.fetch import Artifact, Options, Progress
+from kubexm.resource.images import Reference
+from kubexm.resource.manifests import Manifest
+from kubexm.resource.registries import Giving
+from kubexm.resource.registry import Registry
+from kubexm.resource.store import Store
+
+OCI = "oci://"
+CONTENT = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
+"""The kind of the layer that is a chart."""
+LARGEST_INDEX = 64 << 20
+_SHA256 = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
+_LOOK = "look at the repository, or download the chart and give its path"
+
+
+class Release(msgspec.Struct, frozen=True):
+    """A version of a chart, as the index of a repository lists it."""
+
+    version: str
+    urls: tuple[str, ...]
+    digest: str = ""
+
+
+async def fetch_chart(
+    chart: ChartRelease,
+    store: Store,
+    options: Options,
+    giving: Giving,
+    progress: Progress | None = None,
+) -> None:
+    """Have a chart in the store, under its key; what is there is not looked for again."""
+    if await in_thread(store.find, keys.of_chart(chart)) is not None:
+        return
+    if chart.repository.startswith(OCI):
+        await _pull(chart, store, giving)
+        return
+    release = chosen(chart, listed(await _index(chart, options), chart.name))
+    digest = _SHA256.fullmatch(release.digest)
+    base = f"{chart.repository.rstrip('/')}/"
+    artifact = Artifact(
+        name=keys.of_chart(chart),
+        sources=tuple(urljoin(base, url) for url in release.urls),
+        sha256=digest[1] if digest else None,
+    )
+    await fetch.fetch([artifact], store, options, progress)
+
+
+def listed(index: str, name: str) -> list[Release]:
+    """The releases of a chart in the text of an index, of which the rest is not read."""
+    data = source.parse(_section(index, name), "index.yaml").data
+    entries = data.get("entries") if isinstance(data, dict) else None
+    found = entries.get(name) if isinstance(entries, dict) else None
+    return [*_releases(found)] if isinstance(found, list) else []
+
+
+def chosen(chart: ChartRelease, releases: Sequence[Release]) -> Release:
+    """The release that is asked for; the newest final one if none is."""
+    alike = [each for each in releases if versions.bare(each.version) == _bare(chart)]
+    if chart.version and alike:
+        return alike[0]
+    known = sorted((each for each in releases if _is_version(each.version)), key=_place)
+    if not chart.version and known:
+        return known[-1]
+    newest = f"the newest is `{known[-1].version}`; " if known else ""
+    message = f"{chart.repository} has no chart `{chart.name}` `{chart.version}`"
+    raise StepFailed(message, hint=f"{newest}{_LOOK}")
+
+
+async def _index(chart: ChartRelease, options: Options) -> str:
+    """The index of a repository, which lists all its charts."""
+    url = f"{chart.repository.rstrip('/')}/index.yaml"
+    data = bytearray()
+    try:
+        async with http.client(options.web) as client, client.stream("GET", url) as response:
+            if response.status_code != httpx.codes.OK:
+                raise StepFailed(f"{url} answers {response.status_code}", hint=_LOOK)
+            async for piece in response.aiter_bytes():
+                data += piece
+                if len(data) > LARGEST_INDEX:
+                    raise StepFailed(f"{url} has more than {LARGEST_INDEX:,} bytes", hint=_LOOK)
+    except httpx.HTTPError as error:
+        message = f"no answer from {url}: {http.reason(error, options.web)}"
+        raise StepFailed(message, hint=_LOOK) from error
+    except (httpx.InvalidURL, UnicodeError) as error:
+        raise StepFailed(f"{url} is no address of a repository", hint=_LOOK) from error
+    return data.decode("utf-8", "replace")
+
+
+def _section(index: str, name: str) -> str:
+    """What the index says of one chart: that of a large repository takes minutes to read."""
+    begin = re.search(rf"(?m)^  [\"']?{re.escape(name)}[\"']?:\s*$", index)
+    if begin is None:
+        return index
+    end = re.search(r"(?m)^(?:  )?[^\s-]", index[begin.end() :])
+    part = index[begin.start() : begin.end() + end.start()] if end else index[begin.start() :]
+    return f"entries:\n{part}"
+
+
+def _releases(entries: list[Any]) -> Iterator[Release]:
+    for entry in entries:
+        if isinstance(entry, dict) and isinstance(entry.get("urls"), list):
+            urls = tuple(str(url) for url in entry["urls"])
+            yield Release(str(entry.get("version", "")), urls, str(entry.get("digest", "")))
+
+
+def _bare(chart: ChartRelease) -> str:
+    return versions.bare(chart.version)
+
+
+def _is_version(text: str) -> bool:
+    try:
+        versions.parse(text)
+    except versions.BadVersion:
+        return False
+    return True
+
+
+def _place(release: Release) -> tuple[bool, versions.Version]:
+    """What is no final release stands before all that are."""
+    return "-" not in release.version, versions.parse(release.version)
+
+
+async def _pull(chart: ChartRelease, store: Store, giving: Giving) -> None:
+    """Have a chart that lies in a registry."""
+    if not chart.version:
+        message = f"the chart `{chart.name}` of {chart.repository} has no version"
+        raise InvalidInput(message, hint="name one: a registry does not say which is the newest")
+    place = f"{chart.repository.removeprefix(OCI).rstrip('/')}/{chart.name}"
+    # A tag has no `+`, and helm writes this in its place.
+    name = images.parse(f"{place}:{chart.version.replace('+', '_')}")
+    failures: list[str] = []
+    for registry in giving(name):
+        try:
+            return await _from_registry(registry, name, keys.of_chart(chart), store)
+        except (InvalidFile, Refused, StepFailed) as error:
+            failures.append(str(error))
+    raise StepFailed(f"nobody gives the chart `{name}`: {'; '.join(failures)}", hint=_LOOK)
+
+
+async def _from_registry(registry: Registry, name: Reference, key: str, store: Store) -> None:
+    _, data = await registry.document(name.repository, name.wanted)
+    layers = manifests.decoded(data, Manifest, f"manifest of `{name}`").layers
+    content = next((layer for layer in layers if layer.media_type == CONTENT), None)
+    if content is None:
+        raise Refused(f"`{name}` of {registry} is no chart", hint=_LOOK)
+    await registry.fetch(name.repository, content, store)
+    await in_thread(store.claim, key, manifests.sha256_of(content.digest))
