@@ -3,7 +3,7 @@
 import pytest
 from tests.pki.samples import NAMES, row
 
-from kubexm.common.roles import CONTROL_PLANE, ETCD, LOADBALANCER, WORKER
+from kubexm.common.roles import CONTROL_PLANE, ETCD, LOADBALANCER, REGISTRY, WORKER
 from kubexm.pki import certificates, names
 from kubexm.pki.certificates import AUTHORITIES, CERTIFICATES
 from kubexm.pki.names import AlternativeNames, Names
@@ -28,6 +28,7 @@ from kubexm.pki.names import AlternativeNames, Names
         ),
         (ETCD, {"etcd/server", "etcd/peer", "etcd/healthcheck-client"}),
         (WORKER, {"kubelet"}),
+        (REGISTRY, {"registry"}),
         (LOADBALANCER, set()),
     ],
 )
@@ -36,7 +37,7 @@ def test_a_host_has_the_certificates_of_its_roles(role: str, expected: set[str])
 
 
 def test_a_host_of_several_roles_has_each_certificate_once() -> None:
-    found = certificates.of_roles([CONTROL_PLANE, ETCD, WORKER])
+    found = certificates.of_roles([CONTROL_PLANE, ETCD, REGISTRY, WORKER])
 
     assert found == CERTIFICATES
 
@@ -52,11 +53,11 @@ def test_who_has_a_certificate_of_an_authority_trusts_that_authority() -> None:
         assert set(found.roles) <= trusted[found.authority], found.name
 
 
-def test_only_control_planes_have_keys_of_authorities_and_nobody_that_of_etcd() -> None:
+def test_only_control_planes_have_keys_of_authorities() -> None:
     assert {row.name: row.key_on for row in AUTHORITIES} == {
         "ca": (CONTROL_PLANE,),
         "front-proxy-ca": (CONTROL_PLANE,),
-        "etcd/ca": (),
+        "etcd/ca": (CONTROL_PLANE,),
     }
 
 

@@ -64,7 +64,8 @@ def test_each_host_has_the_files_of_its_roles(made: dict[str, HostFiles]) -> Non
                 *("apiserver.crt", "apiserver.key"),
                 *("apiserver-etcd-client.crt", "apiserver-etcd-client.key"),
                 *("apiserver-kubelet-client.crt", "apiserver-kubelet-client.key"),
-                *("ca.crt", "ca.key", "etcd/ca.crt", "front-proxy-ca.crt", "front-proxy-ca.key"),
+                *("ca.crt", "ca.key", "etcd/ca.crt", "etcd/ca.key"),
+                *("front-proxy-ca.crt", "front-proxy-ca.key"),
                 *("front-proxy-client.crt", "front-proxy-client.key", "sa.key", "sa.pub"),
             ]
         ),
@@ -144,7 +145,7 @@ def test_hosts_share_no_other_key_than_those_of_the_cluster(made: dict[str, Host
     names = {path for path, file in made["cp1"].pki.items() if file.content in shared}
     assert names == {
         *("ca.crt", "ca.key", "front-proxy-ca.crt", "front-proxy-ca.key"),
-        *("etcd/ca.crt", "sa.key", "sa.pub"),
+        *("etcd/ca.crt", "etcd/ca.key", "sa.key", "sa.pub"),
     }
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from kubexm.common.roles import CONTROL_PLANE, ETCD, WORKER
+from kubexm.common.roles import CONTROL_PLANE, ETCD, REGISTRY, WORKER
 from kubexm.pki import names as alternative
 from kubexm.pki.names import AlternativeNames, Names
 
@@ -67,7 +67,7 @@ class CertificateRow(Row, frozen=True):
     roles: tuple[str, ...]
     usages: tuple[Usage, ...]
     organisations: tuple[str, ...] = ()
-    names: Literal["apiserver", "etcd"] | None = None
+    names: Literal["apiserver", "etcd", "registry"] | None = None
     """What its alternative names are made of."""
     kubeconfig: Literal["endpoint", "own"] | None = None
     """The API server that the kubeconfig names: the cluster's endpoint, or the host's own."""
@@ -89,10 +89,10 @@ class Subject(msgspec.Struct, frozen=True):
 
 AUTHORITIES = (
     # With these two keys a control plane signs what kubelets and aggregated servers ask for.
-    AuthorityRow(CLUSTER, "kubernetes", _NODES, (CONTROL_PLANE,)),
+    AuthorityRow(CLUSTER, "kubernetes", (*_NODES, REGISTRY), (CONTROL_PLANE,)),
     AuthorityRow(FRONT_PROXY, "front-proxy-ca", (CONTROL_PLANE,), (CONTROL_PLANE,)),
-    # Members are kubexm's own, so no host ever issues for etcd, and none has the key.
-    AuthorityRow(OF_ETCD, "etcd-ca", (CONTROL_PLANE, ETCD)),
+    # No host issues for etcd by itself; but whichever control plane is left has what it takes.
+    AuthorityRow(OF_ETCD, "etcd-ca", (CONTROL_PLANE, ETCD), (CONTROL_PLANE,)),
 )
 
 SERVICE_ACCOUNT = KeyRow("sa", (CONTROL_PLANE,))
@@ -121,6 +121,7 @@ CERTIFICATES = (
     CertificateRow(
         "etcd/healthcheck-client", OF_ETCD, "kube-etcd-healthcheck-client", (ETCD,), _CLIENT
     ),
+    CertificateRow("registry", CLUSTER, "{host}", (REGISTRY,), _SERVER, names="registry"),
     CertificateRow(
         "admin",
         CLUSTER,
@@ -185,6 +186,11 @@ def subject(row: CertificateRow, names: Names) -> Subject:
 
 
 def _alternative(row: CertificateRow, names: Names) -> AlternativeNames:
-    if row.names is None:
-        return AlternativeNames()
-    return alternative.apiserver(names) if row.names == "apiserver" else alternative.etcd(names)
+    match row.names:
+        case "apiserver":
+            return alternative.apiserver(names)
+        case "etcd":
+            return alternative.etcd(names)
+        case "registry":
+            return alternative.registry(names)
+    return AlternativeNames()

@@ -139,7 +139,7 @@ def _shared(host: Host, issuing: Issuing) -> dict[str, File]:
 def _kubeconfig(host: Host, one: Wanted, pair: Pair, issuing: Issuing) -> File:
     access = Access(
         cluster=issuing.cluster,
-        server=(host.own or host.endpoint) if one.row.kubeconfig == "own" else host.endpoint,
+        server=host.server(one.row),
         user=one.subject.common_name,
         authority=issuing.authorities[one.row.authority].certificate,
         certificate=pair.certificate,

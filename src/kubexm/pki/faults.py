@@ -46,7 +46,7 @@ def faults(
 
 def _belongs(key: bytes, certificate: x509.Certificate) -> bool:
     try:
-        return keys.read(key).public_key() == certificate.public_key()
+        return keys.public_of(key) == certificate.public_key()
     except InvalidInput:
         return False
 

@@ -59,9 +59,13 @@ def authority(
     lifetime: timedelta = AUTHORITY_LIFETIME,
     algorithm: Algorithm = keys.DEFAULT,
     path_length: int | None = 0,
+    key: PrivateKey | None = None,
 ) -> Authority:
-    """A new authority, which has signed itself; by default it issues no other authorities."""
-    key = keys.make(algorithm)
+    """A new authority, which has signed itself; by default it issues no other authorities.
+
+    `key`: the one that it has already; a new one otherwise.
+    """
+    key = keys.make(algorithm) if key is None else key
     name = _name(common_name)
     builder = (
         _builder(name, name, key, now - SKEW, now + lifetime)

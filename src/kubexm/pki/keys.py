@@ -41,15 +41,33 @@ def private_pem(key: PrivateKey) -> bytes:
     return key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
 
 
-def public_pem(key: PrivateKey) -> bytes:
+def public_pem(key: PrivateKey | PublicKey) -> bytes:
     """The public half of a key."""
-    return key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    public = key if isinstance(key, PublicKey) else key.public_key()
+    return public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+
+def public_of(pem: bytes) -> PublicKey:
+    """The public half of a key, as it says; whether its numbers fit takes long to find out."""
+    return _read(pem, checked=False).public_key()
 
 
 def read(pem: bytes) -> PrivateKey:
     """A key in any form of PEM; `InvalidInput` if there is none to use, and why."""
+    return _read(pem, checked=True)
+
+
+def signature_hash(key: PrivateKey) -> hashes.SHA256 | hashes.SHA384 | hashes.SHA512:
+    """The digest that is as strong as the key that signs it."""
+    bits = key.key_size if isinstance(key, ec.EllipticCurvePrivateKey) else 0
+    if bits > 384:
+        return hashes.SHA512()
+    return hashes.SHA384() if bits > 256 else hashes.SHA256()
+
+
+def _read(pem: bytes, *, checked: bool) -> PrivateKey:
     try:
-        key = load_pem_private_key(pem, password=None)
+        key = load_pem_private_key(pem, None, unsafe_skip_rsa_key_validation=not checked)
     except TypeError:
         raise InvalidInput("the key is locked by a passphrase", hint=_LOCKED) from None
     except (ValueError, UnsupportedAlgorithm):
@@ -61,11 +79,3 @@ def read(pem: bytes) -> PrivateKey:
         kind = type(key).__name__.removesuffix("PrivateKey")
         raise InvalidInput(f"the key is one of {kind}, want RSA or ECDSA", hint="give such a key")
     return key
-
-
-def signature_hash(key: PrivateKey) -> hashes.SHA256 | hashes.SHA384 | hashes.SHA512:
-    """The digest that is as strong as the key that signs it."""
-    bits = key.key_size if isinstance(key, ec.EllipticCurvePrivateKey) else 0
-    if bits > 384:
-        return hashes.SHA512()
-    return hashes.SHA384() if bits > 256 else hashes.SHA256()

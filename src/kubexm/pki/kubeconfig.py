@@ -40,6 +40,18 @@ class Access(Discreet, frozen=True):
         return f"{self.user}@{self.cluster}"
 
 
+class Used(Discreet, frozen=True):
+    """What a kubeconfig says of who calls whom, as far as it is in the document itself."""
+
+    hidden: ClassVar[frozenset[str]] = frozenset({"key"})
+
+    server: str
+    authority: bytes | None
+    certificate: bytes | None
+    """None if it is elsewhere: a file beside it, a token, a program that fetches one."""
+    key: bytes | None
+
+
 def document(access: Access) -> Document:
     """The kubeconfig of one user of one cluster, with all of it inside."""
     cluster = {
@@ -84,21 +96,38 @@ def client_certificate(found: Mapping[str, Any], context: str = "") -> bytes | N
     context = context or found.get("current-context") or ""
     used = _named(found, "contexts", context).get("context") or {}
     user = _named(found, "users", used.get("user") or "").get("user") or {}
-    data = user.get("client-certificate-data")
-    if not data:
-        return None
-    try:
-        return base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError, TypeError):
-        raise InvalidInput(
-            f"the certificate of context `{context}` is not written in base64",
-            hint="write the kubeconfig anew",
-        ) from None
+    return _decoded(user, "client-certificate-data")
+
+
+def used(found: Mapping[str, Any], context: str = "") -> Used:
+    """What holds in a context, the current one if none is named."""
+    _require_sound(found)
+    chosen = _named(found, "contexts", context or found.get("current-context") or "")
+    both = chosen.get("context") or {}
+    cluster = _named(found, "clusters", both.get("cluster") or "").get("cluster") or {}
+    user = _named(found, "users", both.get("user") or "").get("user") or {}
+    return Used(
+        server=str(cluster.get("server") or ""),
+        authority=_decoded(cluster, "certificate-authority-data"),
+        certificate=_decoded(user, "client-certificate-data"),
+        key=_decoded(user, "client-key-data"),
+    )
 
 
 def text(found: Mapping[str, Any]) -> str:
     """The document as YAML, in the form that kubectl writes."""
     return "".join(f"{line}\n" for line in _lines(found))
+
+
+def _decoded(entry: Mapping[str, Any], name: str) -> bytes | None:
+    if not (data := entry.get(name)):
+        return None
+    try:
+        return base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError, TypeError):
+        raise InvalidInput(
+            f"`{name}` is not written in base64", hint="write the kubeconfig anew"
+        ) from None
 
 
 def _encoded(pem: bytes) -> str:

@@ -35,7 +35,7 @@ class Names(msgspec.Struct, frozen=True):
     endpoints: tuple[str, ...] = ()
     """Names and addresses in front of the API servers."""
     extra: tuple[str, ...] = ()
-    """What else people call the API by."""
+    """What else people call the API by, or the registry if the host has one."""
 
 
 class AlternativeNames(msgspec.Struct, frozen=True):
@@ -58,6 +58,11 @@ def apiserver(names: Names) -> AlternativeNames:
 def etcd(names: Names) -> AlternativeNames:
     """What a member of etcd is reached by, from other hosts and on its own."""
     return settled((names.host, *names.addresses, *LOCAL))
+
+
+def registry(names: Names) -> AlternativeNames:
+    """What a registry on the host is reached by."""
+    return settled((names.host, *names.addresses, *names.extra, *LOCAL))
 
 
 def settled(texts: Iterable[str], services: Iterable[str] = ()) -> AlternativeNames:

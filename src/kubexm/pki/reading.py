@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from hashlib import sha256
 
 import msgspec
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from kubexm.errors import InvalidInput
@@ -81,6 +83,16 @@ def said_by(found: x509.Certificate) -> Reading:
         not_after=found.not_valid_after_utc,
         is_authority=is_authority(found),
     )
+
+
+def public_key_hash(certificate_pem: bytes) -> str:
+    """By what `kubeadm join` knows an authority again: `sha256:…` of its public key.
+
+    The first certificate of the text counts, as it is the one that issues.
+    """
+    public = parsed(certificate_pem)[0].public_key()
+    written = public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return f"sha256:{sha256(written).hexdigest()}"
 
 
 def is_authority(found: x509.Certificate) -> bool:

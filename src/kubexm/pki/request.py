@@ -34,15 +34,21 @@ class Host(msgspec.Struct, frozen=True):
     own: str = ""
     """The URL of its own API server; the endpoint if nothing is said."""
     without: frozenset[str] = frozenset()
-    """Names of certificates that it does not get, although others of its roles do."""
+    """Names of certificates and authorities that it does not get, although others of its roles
+    do."""
 
     def has(self, roles: Iterable[str]) -> bool:
         """Whether it has one of these roles."""
         return not self.roles.isdisjoint(roles)
 
+    def server(self, row: CertificateRow) -> str:
+        """The URL of the API server that a kubeconfig of it names."""
+        return (self.own or self.endpoint) if row.kubeconfig == "own" else self.endpoint
+
     def trusts(self) -> Iterator[AuthorityRow]:
         """The authorities whose certificates lie on it."""
-        return (row for row in AUTHORITIES if self.has(row.certificate_on))
+        known = (row for row in AUTHORITIES if row.name not in self.without)
+        return (row for row in known if self.has(row.certificate_on))
 
 
 class Issuing(Discreet, frozen=True):
