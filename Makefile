@@ -12,9 +12,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
-# Where the programs of a real registry and of a container runtime are unpacked.
+# Where real programs are unpacked: a registry, a container runtime, and those whose files we write.
 TOOLS := build/tools
-PYTEST := PATH="$$PATH:$(CURDIR)/$(TOOLS)/usr/bin" $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+PYTEST := PATH="$$PATH:$(CURDIR)/$(TOOLS)/usr/bin:$(CURDIR)/$(TOOLS)/usr/sbin" $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 SOURCES := src tests lab scripts bench examples
 
 .PHONY: help
@@ -53,10 +53,16 @@ test-tools:
 	@[ "$$(id -u)" -ne 0 ] || type dnf zypper rpmbuild createrepo_c iptables nft >/dev/null 2>&1 || \
 	  bash scripts/apt-install.sh "root tests package tools and firewalls in places apart" \
 	    dnf zypper rpm createrepo-c iptables nftables
-	@for package in docker-registry containerd; do \
-	  type $$package >/dev/null 2>&1 || [ -x $(TOOLS)/usr/bin/$$package ] || \
-	    bash scripts/unpack-package.sh $$package $(TOOLS); \
-	done
+	@$(call unpacked,docker-registry,docker-registry)
+	@$(call unpacked,containerd,containerd)
+	@$(call unpacked,haproxy,haproxy)
+	@$(call unpacked,nginx,nginx libnginx-mod-stream)
+	@$(call unpacked,keepalived,keepalived)
+	@$(call unpacked,chronyd,chrony)
+
+# The packages of a program, unless it is there.
+unpacked = type $(1) >/dev/null 2>&1 || [ -x $(TOOLS)/usr/bin/$(1) ] || [ -x $(TOOLS)/usr/sbin/$(1) ] || \
+	for package in $(2); do bash scripts/unpack-package.sh $$package $(TOOLS); done
 
 .PHONY: test
 test: lint test-tools ## everything that needs no lab: lint and all tests (under ten minutes)

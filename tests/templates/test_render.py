@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 import pytest
 
 from kubexm.errors import InvalidInput
@@ -63,3 +65,24 @@ def test_an_unknown_template_is_refused_with_the_nearest() -> None:
 def test_a_name_cannot_leave_the_folder() -> None:
     with pytest.raises(InvalidInput, match="unknown template"):
         render.render("../errors", {})
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("{{ a }}\n{{ b.c }}{{ a }}", {"a": 1, "b": 2}),
+        ("{% for a in b %}{{ a }}{% endfor %}\n{{ a }}", {"b": 1, "a": 2}),
+        ("{% set a = 1 %}{{ a }}{{ range(3) }}", {}),
+        ("{% for a in b if a %}{{ loop.index }}{% else %}\n{{ c }}{% endfor %}", {"b": 1, "c": 2}),
+    ],
+)
+def test_names_that_a_template_needs_are_told_with_their_lines(
+    text: str, names: dict[str, int]
+) -> None:
+    assert render.used(text) == names
+
+
+def test_the_text_of_a_template_is_what_its_digest_is_of() -> None:
+    assert sha256(render.source("systemd/service").encode()).hexdigest() == render.digest(
+        "systemd/service"
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import partial
 from hashlib import sha256
@@ -18,6 +18,7 @@ from kubexm.step.contract import Step, Values, Verdict
 from kubexm.step.parameters import (
     PLANNED,
     PRIVATE_MODE,
+    BadParameter,
     Mode,
     mode_bits,
     require_absolute,
@@ -29,6 +30,7 @@ from kubexm.step.parameters import (
 from kubexm.step.registry import step
 from kubexm.step.transfers import progress_of
 from kubexm.templates import render
+from kubexm.templates.context import STRUCTURED, Format
 
 _UNTOLD = " (not shown: the file is private)"
 """Of a file that not everyone may read: whoever sees a dry run may not be one of those who may."""
@@ -195,6 +197,12 @@ class Rendered(Step):
     """The template itself, in Jinja; give this or `template`."""
     data: dict[str, Any] = field(default_factory=dict)
     """What the template may use, by name; one that it uses and is not given is an error."""
+    overrides: dict[str, Any] = field(default_factory=dict)
+    """Values that win over what comes out, by key: mappings are merged, all else is replaced, and
+    `null` takes a key out. For `manifests` each stands under the `kind` that it is about, or under
+    `kind/name`."""
+    format: Format = "text"
+    """What the file is; `overrides` need `yaml`, `manifests`, `json` or `toml`."""
     mode: Mode = None
     """Octal digits in quotes, such as `"0644"`; left alone unless given, `0644` for a new file;
     `0600` if a secret value is in it."""
@@ -214,6 +222,7 @@ class Rendered(Step):
         require_absolute(path=self.path)
         require_mode(self.mode)
         require_one(template=self.template, text=self.text)
+        require_structure(self.format, self.overrides)
 
     def summary(self) -> str:
         return f"file {self.path} from {self.template or 'a template'}"
@@ -239,19 +248,21 @@ class Rendered(Step):
 
     def file(self) -> FilePresent:
         """The file as it is wanted, the template filled in."""
-        if self.template is not None:
-            content = render.render(self.template, self.data)
-        else:
-            content = render.render_text(self.text or "", self.data)
         return FilePresent(
             path=self.path,
-            content=content,
+            content=self._content(),
             mode=self.mode,
             owner=self.owner,
             group=self.group,
             secret=self.secret,
             sudo=self.sudo,
         )
+
+    def _content(self) -> str:
+        if self.template is None:
+            return render.merged(self.text or "", self.data, self.overrides, self.format)
+        source, what = render.source(self.template), f"template `{self.template}`"
+        return render.merged(source, self.data, self.overrides, self.format, what=what)
 
 
 @step("absent")
@@ -386,6 +397,15 @@ class Directory(Step):
 def _private(params: Values) -> Values:
     """A file with a secret in it: for its owner alone unless a mode is given, and never shown."""
     return {**params, "secret": True, "mode": params.get("mode") or PRIVATE_MODE}
+
+
+def require_structure(form: Format, overrides: Mapping[str, Any]) -> None:
+    """Single values can be changed only in a file that is data."""
+    if overrides and form not in STRUCTURED:
+        raise BadParameter(
+            f"`overrides` beside `format: {form}`, want one of {', '.join(STRUCTURED)}",
+            "say what the file is, or change the template",
+        )
 
 
 def differences(

@@ -5,13 +5,13 @@ Their prechecks need those values, so they are coroutines and never fused with o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Any
 
 from kubexm.runtime.contexts import StepContext
 from kubexm.step.contract import Step, Verdict
-from kubexm.step.files import FilePresent, Rendered
+from kubexm.step.files import FilePresent, Rendered, require_structure
 from kubexm.step.parameters import (
     PRIVATE_MODE,
     Mode,
@@ -21,6 +21,7 @@ from kubexm.step.parameters import (
     require_references,
 )
 from kubexm.step.registry import step
+from kubexm.templates.context import Format
 
 
 @step("secret-file")
@@ -96,14 +97,19 @@ class RenderedSecret(Step):
 
     path: str
     """Where the file is: an absolute path."""
-    secrets: dict[str, str]
-    """References to secrets, by the names that the template has for them."""
+    secrets: Mapping[str, str | dict[str, str]]
+    """References to secrets, by the names that the template has for them; a mapping of them is one
+    there too."""
     template: str | None = None
     """The name of a template that comes with the program, such as `systemd/service`."""
     text: str | None = None
     """The template itself, in Jinja; give this or `template`."""
     data: dict[str, Any] = field(default_factory=dict)
     """What the template may use, by name; one that it uses and is not given is an error."""
+    overrides: dict[str, Any] = field(default_factory=dict)
+    """Values that win over what comes out, as for `template`."""
+    format: Format = "text"
+    """What the file is; `overrides` need `yaml`, `manifests`, `json` or `toml`."""
     mode: Mode = PRIVATE_MODE
     """Octal digits in quotes, such as `"0640"`."""
     owner: str | None = None
@@ -120,7 +126,8 @@ class RenderedSecret(Step):
         require_absolute(path=self.path)
         require_mode(self.mode)
         require_one(template=self.template, text=self.text)
-        require_references(**{f"secrets.{name}": uri for name, uri in self.secrets.items()})
+        require_structure(self.format, self.overrides)
+        require_references(**{f"secrets.{name}": uri for name, uri in self._references()})
 
     def summary(self) -> str:
         return f"file {self.path} from {self.template or 'a template'}"
@@ -137,15 +144,29 @@ class RenderedSecret(Step):
     async def rollback(self, ctx: StepContext) -> None:
         await FilePresent(self.path, sudo=self.sudo).rollback(ctx)
 
-    def _revealed(self, ctx: StepContext) -> Mapping[str, str]:
-        return {name: ctx.reveal(uri) for name, uri in self.secrets.items()}
+    def _references(self) -> Iterator[tuple[str, str]]:
+        for name, held in self.secrets.items():
+            if isinstance(held, str):
+                yield name, held
+            else:
+                yield from ((f"{name}.{key}", uri) for key, uri in held.items())
 
-    def _file(self, secrets: Mapping[str, str]) -> FilePresent:
+    def _revealed(self, ctx: StepContext) -> Mapping[str, Any]:
+        return {
+            name: ctx.reveal(held)
+            if isinstance(held, str)
+            else {key: ctx.reveal(uri) for key, uri in held.items()}
+            for name, held in self.secrets.items()
+        }
+
+    def _file(self, secrets: Mapping[str, Any]) -> FilePresent:
         return Rendered(
             path=self.path,
             template=self.template,
             text=self.text,
             data={**self.data, **secrets},
+            overrides=self.overrides,
+            format=self.format,
             mode=self.mode,
             owner=self.owner,
             group=self.group,

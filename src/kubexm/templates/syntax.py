@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:
-    from jinja2 import TemplateSyntaxError
+    from collections.abc import Iterable, Iterator
+
+    from jinja2 import TemplateSyntaxError, nodes
 
 _CLOSERS = {"{{": "}}", "{%": "%}", "{#": "#}"}
 _BRACES = r"\{\{|\{%|\{#|\}\}|%\}|#\}"
@@ -35,6 +37,31 @@ def fault_of(source: str, error: TemplateSyntaxError) -> Fault:
         braces, line = opened
         return Fault(line, message, f"close `{braces}` with `{_CLOSERS[braces]}`")
     return Fault(error.lineno, message, _LOOK)
+
+
+def first_lines(tree: nodes.Template, wanted: Iterable[str]) -> dict[str, int]:
+    """The line where each of these names is first used, other than for what a loop sets."""
+    from jinja2 import nodes  # noqa: PLC0415
+
+    free = [(name.name, name.lineno) for name in _free(tree, frozenset())]
+    anywhere = [(name.name, name.lineno) for name in tree.find_all(nodes.Name)]
+    # A name that is set in one place and free in another is not told apart everywhere.
+    lines = dict(sorted(anywhere, reverse=True)) | dict(sorted(free, reverse=True))
+    return {name: lines[name] for name in sorted(wanted, key=lambda name: lines[name])}
+
+
+def _free(node: nodes.Node, bound: frozenset[str]) -> Iterator[nodes.Name]:
+    """The names in a part of a template that no loop around them sets."""
+    from jinja2 import nodes  # noqa: PLC0415
+
+    if isinstance(node, nodes.Name) and node.ctx == "load" and node.name not in bound:
+        yield node
+    inner = bound
+    if isinstance(node, nodes.For):
+        yield from _free(node.iter, bound)
+        inner = bound | {name.name for name in node.find_all(nodes.Name) if name.ctx == "store"}
+    for child in node.iter_child_nodes(exclude=("iter",)):
+        yield from _free(child, inner)
 
 
 def _unclosed(source: str) -> tuple[str, int] | None:

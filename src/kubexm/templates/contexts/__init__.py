@@ -1,0 +1,1 @@
+"""What the templates are filled in with, by folder: one frozen struct each."""
