@@ -28,6 +28,7 @@ from kubexm.plan.events import AnyEvent
 from kubexm.plan.node import ExecutionNode
 from kubexm.plan.records import AnyRecord, RunState
 from kubexm.runner.host import Host
+from kubexm.runtime.assets import NOTHING
 from kubexm.runtime.contexts import StepContext, UnitView
 from kubexm.step.contract import Expander, Minter, NotYet, Outcome, Reader, Step, Verdict
 
@@ -257,6 +258,15 @@ class MemoryLedger:
     def recall(self, resource: str) -> Mapping[str, Any] | None:
         return self.entries.get(resource)
 
+    async def recall_first(self, resource: str) -> Mapping[str, Any] | None:
+        return self.recall(resource)
+
+    async def drop(self, resource: str) -> None:
+        self.entries.pop(resource, None)
+
+    async def forget(self) -> None:
+        self.entries.clear()
+
 
 class Stage:
     """Everything a test sets up before a run and looks at afterwards."""
@@ -419,6 +429,7 @@ class _Runtime:
         self.conceal = stage.conceal
         self.confirm = stage.confirm
         self.secrets = stage.secrets
+        self.assets = NOTHING
 
     @property
     def unreachable(self) -> Mapping[str, str]:

@@ -210,6 +210,18 @@ def test_a_timeout_reaches_over_polls_and_names_what_was_not_yet() -> None:
     assert stage.end == 10.0
 
 
+def test_a_wait_that_was_too_long_is_explained_and_nothing_is_undone() -> None:
+    actor = Actor(run=lambda ctx: NotYet(4.0, "0 of 2 pods are available"), undoes_itself=True)
+    actor.diagnose = lambda ctx: "pod dns-1: no such image"
+    stage = Stage(a=actor)
+
+    result = stage.run(play("a", timeout=10.0))
+
+    expected = "0 of 2 pods are available, still after 10 s\npod dns-1: no such image"
+    assert of(result, "a").message == expected
+    assert stage.started("rollback") == []
+
+
 def test_waiting_for_slots_does_not_count_against_the_timeout() -> None:
     stage = Stage(a=Actor(duration=30.0), b=Actor(duration=3.0))
     limits = ResourceConstraints(pools=("p",))

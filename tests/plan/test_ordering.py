@@ -8,7 +8,8 @@ from kubexm.errors import InvalidGraph
 from kubexm.plan import ExecutionFragment, node, one_of, parallel, per_host
 from kubexm.plan.fragment import prefixed
 from kubexm.plan.graph import as_graph
-from kubexm.plan.ordering import on_all, on_same, ordered
+from kubexm.plan.node import Key, StepSpec
+from kubexm.plan.ordering import on_all, on_same, ordered, supplied
 from kubexm.step.checks import Noop
 
 HOSTS = ("a", "b")
@@ -74,3 +75,11 @@ def test_what_runs_on_one_of_many_hosts_waits_behind_a_barrier() -> None:
 def test_parts_that_are_not_there_and_wait_for_each_other_are_refused() -> None:
     with pytest.raises(InvalidGraph, match="parts wait for each other"):
         ordered(part("z", "1"), {"x": on_all("y"), "y": on_all("x"), "z": on_all("x")})
+
+
+def test_whoever_needs_a_value_of_the_run_waits_for_who_leaves_it() -> None:
+    leaves = node("left", StepSpec("noop", provides=(Key("token"),)), on=["a"])
+    needs = node("taken", StepSpec("noop", needs=("token", "unknown")), on=HOSTS)
+    whole = supplied(parallel(leaves, needs, part("x", "1")))
+    found = {one.id: one.after for one in whole.nodes}
+    assert found == {"left": (), "taken": ("left",), "x/1": ()}

@@ -110,8 +110,10 @@ def test_simulated_hosts_that_are_alike_share_what_they_have_in_common(tmp_path:
         asyncio.run(facts.gather(Host(name, world.connector(name)))) for name in ("n1", "n2")
     )
 
-    for name in ("os", "disks", "filesystems", "network", "ports", "runtimes"):
+    for name in ("os", "disks", "filesystems", "ports", "runtimes"):
         assert one[name] is other[name], name
+    assert one["network"]["nameservers"] is other["network"]["nameservers"]
+    assert one["network"]["mac"] != other["network"]["mac"]
     world.close()
 
 
@@ -194,6 +196,25 @@ def test_of_ubuntu_24_04_in_a_container_with_a_tunnel() -> None:
     assert found["disks"] == [{"name": "xvda", "size_mib": 8192}]
     assert found["runtimes"] == []
     assert not {"addresses", "ports", "hostname"} & found.keys()
+
+
+@pytest.mark.parametrize(
+    ("lines", "servers"),
+    [
+        ("nameserver 10.0.0.2|search a.example|nameserver fd00::2|options ndots:5", 2),
+        ("# nobody|nameserver", 0),
+        ("", 0),
+    ],
+)
+def test_whom_a_host_asks_for_names_is_told_and_that_it_asks_nobody(
+    lines: str, servers: int
+) -> None:
+    text = "".join(f"/etc/resolv.conf:{line}\n" for line in lines.split("|"))
+
+    found = read(f"told:tools\ntold:resolvers\nroute:eth0 00000000\nmac:02:00:00:00:00:01\n{text}")
+
+    assert found["network"]["mac"] == "02:00:00:00:00:01"
+    assert found["network"]["nameservers"] == ["10.0.0.2", "fd00::2"][:servers]
 
 
 def test_leave_out_what_a_host_does_not_tell() -> None:

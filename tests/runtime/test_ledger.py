@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from tests.step.places import SimPlace
 
-from kubexm.plan.records import LedgerEntry
+from kubexm.plan.records import LedgerDropped, LedgerEntry
+from kubexm.runner import priors
 from kubexm.runner.priors import Prior
 from kubexm.runtime.ledger import Book, HostLedger
 
@@ -24,10 +25,10 @@ class Shelf:
 
     def __init__(self, place: SimPlace) -> None:
         self.place = place
-        self.entries: list[LedgerEntry] = []
+        self.entries: list[LedgerEntry | LedgerDropped] = []
 
     def ledger(self, book: Book | None = None) -> HostLedger:
-        async def remember(entry: LedgerEntry) -> None:
+        async def remember(entry: LedgerEntry | LedgerDropped) -> None:
             self.entries.append(entry)
 
         return HostLedger(self.place.host, book or Book("site"), remember, lambda: 7.0)
@@ -64,7 +65,7 @@ def test_a_prior_state_is_recalled_recorded_and_copied(shelf: Shelf) -> None:
 def test_it_is_durable_before_whoever_asked_goes_on(shelf: Shelf) -> None:
     written: list[str] = []
 
-    async def slowly(entry: LedgerEntry) -> None:
+    async def slowly(entry: LedgerEntry | LedgerDropped) -> None:
         await asyncio.sleep(5.0)
         written.append(entry.resource)
 
@@ -121,7 +122,7 @@ def test_the_copy_on_the_host_tells_a_store_that_was_lost_what_was_first(shelf: 
     ledger = shelf.remember(SECOND, Book("site"))
 
     assert ledger.recall(RESOURCE) == SECOND
-    assert shelf.entries[-1].first == FIRST
+    assert shelf.entries[-1] == LedgerEntry(7.0, "there", RESOURCE, SECOND, FIRST)
     assert [copy["prior"] for copy in shelf.copies()] == [FIRST]
 
 
@@ -147,3 +148,55 @@ def test_copies_that_belong_to_the_first_entry_are_not_overwritten(shelf: Shelf)
 
     first, second, third = names
     assert second == third != first
+
+
+def test_the_first_entry_of_all_runs_is_known_beside_that_of_this_run(shelf: Shelf) -> None:
+    book = Book("site", known=frozenset([RESOURCE]), first={RESOURCE: FIRST})
+    ledger = shelf.remember(SECOND, book)
+
+    assert ledger.recall(RESOURCE) == SECOND
+    assert shelf.place.wait(ledger.recall_first(RESOURCE)) == FIRST
+
+
+def test_the_host_knows_the_first_entry_when_the_store_does_not(shelf: Shelf) -> None:
+    shelf.remember(FIRST)
+    ledger = shelf.ledger(Book("site"))
+
+    assert shelf.place.wait(ledger.recall_first(RESOURCE)) == FIRST
+    assert shelf.place.wait(ledger.recall_first("file:/other")) is None
+
+
+def test_asking_for_the_first_entry_leaves_nothing_on_the_host(shelf: Shelf) -> None:
+    assert shelf.place.wait(shelf.ledger().recall_first(RESOURCE)) is None
+
+    assert "kubexm" not in shelf.place.ask("ls", "/var/lib")
+
+
+def test_what_is_dropped_is_forgotten_everywhere_and_recorded_anew(shelf: Shelf) -> None:
+    book = Book("site")
+    ledger = shelf.remember(FIRST, book)
+
+    shelf.place.wait(ledger.drop(RESOURCE))
+
+    assert shelf.entries[-1] == LedgerDropped(7.0, "there", RESOURCE)
+    assert shelf.copies() == []
+    assert ledger.recall(RESOURCE) is None
+    assert shelf.place.wait(ledger.recall_first(RESOURCE)) is None
+    shelf.remember(SECOND, book)
+    assert [copy["prior"] for copy in shelf.copies()] == [SECOND]
+
+
+def test_what_was_kept_for_a_dropped_entry_goes_too(shelf: Shelf) -> None:
+    host = shelf.place.host
+
+    async def look(copy: str) -> Prior:
+        return await priors.untold(host, copy, {"secret": "x"})
+
+    ledger = shelf.ledger()
+    shelf.place.wait(ledger.capture(RESOURCE, look))
+    before = shelf.place.ask("ls", f"{host.state_dir}/priors")
+
+    shelf.place.wait(ledger.drop(RESOURCE))
+
+    assert before
+    assert shelf.place.ask("ls", f"{host.state_dir}/priors") == ""

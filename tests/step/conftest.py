@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.step.listening import Cluster
 from tests.step.places import LocalPlace, Place, SimPlace
+
+from kubexm.sim import Script
 
 
 @pytest.fixture(params=["local", "sim"])
@@ -21,3 +24,16 @@ def sim(tmp_path: Path) -> Iterator[SimPlace]:
     made = SimPlace(tmp_path)
     yield made
     made.close()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Callable[..., Cluster]]:
+    made: list[Cluster] = []
+
+    def make(*scripts: Script) -> Cluster:
+        made.append(Cluster(tmp_path / str(len(made)), *scripts))
+        return made[-1]
+
+    yield make
+    for place in made:
+        place.close()

@@ -45,6 +45,15 @@ class MemoryLedger:
         found = self.entries.get(resource)
         return None if found is None else json.loads(found)
 
+    async def recall_first(self, resource: str) -> Mapping[str, Any] | None:
+        return self.recall(resource)
+
+    async def drop(self, resource: str) -> None:
+        self.entries.pop(resource, None)
+
+    async def forget(self) -> None:
+        self.entries.clear()
+
 
 class KnownSecrets:
     """Secrets by reference."""

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.step.places import SimPlace
 from tests.step.test_lifecycle import CASES, Case, writes
+from tests.step.test_sudo_in_clusters import STEPS as IN_CLUSTERS
+from tests.step.test_sudo_of_assets import STEPS as OF_ASSETS
+from tests.step.watched import Watched
 
-from kubexm.connector.base import Command as HostCommand
-from kubexm.connector.base import Completed, Connector, FileStat, LineSink
-from kubexm.connector.source import Source
 from kubexm.runner.host import Host
 from kubexm.sim import Machine, Script, ServiceSettings, WorldSettings
 from kubexm.step import registry
@@ -39,57 +39,6 @@ MACHINE = Machine(
         "idle": ServiceSettings(),
     },
 )
-
-
-class Watched:
-    """A connection that notes what it is asked for with sudo, and what without."""
-
-    def __init__(self, inner: Connector) -> None:
-        self.asked: list[tuple[str, bool]] = []
-        self._inner = inner
-
-    async def open(self) -> None:
-        await self._inner.open()
-
-    async def close(self) -> None:
-        await self._inner.close()
-
-    async def exec(self, command: HostCommand, sink: LineSink | None = None) -> Completed:
-        self._note(command)
-        return await self._inner.exec(command, sink)
-
-    async def batch(self, commands: Sequence[HostCommand]) -> list[Completed]:
-        for command in commands:
-            self._note(command)
-        return await self._inner.batch(commands)
-
-    async def put(self, path: str, data: bytes, *, sudo: bool = False, **settings: Any) -> None:
-        self.asked.append((f"put {path}", sudo))
-        await self._inner.put(path, data, sudo=sudo, **settings)
-
-    async def get(self, path: str, *, sudo: bool = False) -> bytes:
-        self.asked.append((f"get {path}", sudo))
-        return await self._inner.get(path, sudo=sudo)
-
-    async def stat(self, path: str, *, sudo: bool = False) -> FileStat | None:
-        self.asked.append((f"stat {path}", sudo))
-        return await self._inner.stat(path, sudo=sudo)
-
-    async def upload(
-        self, source: Source, path: str, *, sudo: bool = False, **settings: Any
-    ) -> bool:
-        self.asked.append((f"upload {path}", sudo))
-        return await self._inner.upload(source, path, sudo=sudo, **settings)
-
-    async def download(self, path: str, to: Path, *, sudo: bool = False, **settings: Any) -> bool:
-        self.asked.append((f"download {path}", sudo))
-        return await self._inner.download(path, to, sudo=sudo, **settings)
-
-    def here(self, path: Path) -> Path:
-        return self._inner.here(path)
-
-    def _note(self, command: HostCommand) -> None:
-        self.asked.append((" ".join(command.argv), command.sudo))
 
 
 def case(step: Step, before: Any = lambda place: None) -> Case:
@@ -159,4 +108,5 @@ def test_a_step_does_everything_with_sudo_or_nothing(
 def test_every_kind_that_has_a_sudo_is_looked_at() -> None:
     having = {kind for kind, cls in registry.kinds().items() if hasattr(cls, "sudo")}
 
-    assert {case.step("/srv").kind for case in STEPS.values()} >= having
+    plain = {case.step("/srv").kind for case in STEPS.values()}
+    assert {*IN_CLUSTERS, *OF_ASSETS, *plain} >= having

@@ -18,6 +18,7 @@ from kubexm.plan.events import LogLine, ProducedValue
 from kubexm.plan.fragment import ExecutionFragment
 from kubexm.plan.records import (
     HostSeen,
+    LedgerDropped,
     LedgerEntry,
     Quarantined,
     Reopened,
@@ -391,6 +392,34 @@ def test_what_only_the_host_knew_of_a_resource_is_the_first_entry(store: Store) 
 
     assert [entry.prior for entry in store.ledger("demo")] == [{"was": "first"}]
     assert store.in_ledger("demo") == {"h1": {"file:/x"}}
+
+
+def test_a_dropped_entry_is_gone_and_the_next_one_is_the_first_again(store: Store) -> None:
+    records = (
+        LedgerEntry(1.0, "h1", "file:/x", {"was": "first"}),
+        LedgerEntry(1.0, "h2", "file:/x", {"was": "other"}),
+        LedgerDropped(2.0, "h1", "file:/x"),
+        LedgerEntry(3.0, "h1", "file:/x", {"was": "anew"}),
+    )
+
+    async def one_run() -> str:
+        run, lease = begun(store, "demo")
+        with lease:
+            kept = store.journal(lease)
+            started(kept)
+            for record in records:
+                kept.append(record, urgent=True)
+            await kept.close()
+        return run.id
+
+    id = asyncio.run(one_run())
+
+    entries = {entry.host: entry.prior for entry in store.ledger("demo")}
+    assert entries == {"h1": {"was": "anew"}, "h2": {"was": "other"}}
+    assert store.state(id).priors == {
+        "h1": {"file:/x": {"was": "anew"}},
+        "h2": {"file:/x": {"was": "other"}},
+    }
 
 
 def test_secret_values_are_nowhere_in_the_files(store: Store, path: Path) -> None:

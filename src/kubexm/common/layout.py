@@ -7,6 +7,7 @@ BINARIES = "/usr/local/bin"
 
 CNI_PLUGINS = "/opt/cni/bin"
 CNI_CONFIG = "/etc/cni/net.d"
+CNI_DATA = "/var/lib/cni"
 
 CONTAINERD_CONFIG = "/etc/containerd/config.toml"
 CONTAINERD_REGISTRIES = "/etc/containerd/certs.d"
@@ -23,6 +24,7 @@ KUBELET_CONFIG = f"{KUBERNETES}/kubelet.yaml"
 KUBELET_KUBECONFIG = f"{KUBERNETES}/kubelet.conf"
 KUBELET_BOOTSTRAP = f"{KUBERNETES}/bootstrap-kubelet.conf"
 KUBELET_DATA = "/var/lib/kubelet"
+POD_LOGS = ("/var/log/pods", "/var/log/containers")
 
 OURS = f"{KUBERNETES}/kubexm"
 """What kubexm itself writes for Kubernetes."""

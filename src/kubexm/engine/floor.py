@@ -18,7 +18,7 @@ from kubexm.engine.ports import EngineRuntime
 from kubexm.engine.topology import FREELY, Unit
 from kubexm.engine.values import Values
 from kubexm.engine.work import LeftOut
-from kubexm.plan.records import AnyRecord, LedgerEntry, UnitIntended
+from kubexm.plan.records import AnyRecord, LedgerDropped, LedgerEntry, UnitIntended
 from kubexm.plan.result import Cause
 from kubexm.runtime.contexts import Ledger, StepContext, UnitView
 from kubexm.step.contract import Step
@@ -82,6 +82,7 @@ class Floor:
             node=unit.node.id,
             ledger=self._ledger(unit.host),
             secrets=self.runtime.secrets,
+            assets=self.runtime.assets,
             values=self.values.view(needs, unit.host) if needs else {},
             attempt=unit.attempt,
             dry_run=self.options.dry_run,
@@ -129,7 +130,7 @@ class Floor:
         now = self.runtime.now()
         await self._durably(UnitIntended(at=now, node=node, host=host, attempt=unit.attempt))
 
-    async def _remember(self, entry: LedgerEntry) -> None:
+    async def _remember(self, entry: LedgerEntry | LedgerDropped) -> None:
         await self._durably(entry)
 
     async def _durably(self, record: AnyRecord) -> None:

@@ -184,7 +184,7 @@ class Lifecycle:
 
     async def _given_up(self, unit: Unit, failure: Failure) -> Finished:
         """The last failure, with what the step has to say about it."""
-        if unit.ran and failure.failure != "unreachable":
+        if (unit.ran or unit.waited) and failure.failure != "unreachable":
             note = await self._aftermath(unit)
             failure = Failure(
                 failure.failure, failure.message + note, failure.stdout, failure.stderr
@@ -210,7 +210,7 @@ class Lifecycle:
         except Exception as error:
             return f"\nafterwards: {classify(error).message}"
         note = await self._tried(unit, step.diagnose, ctx, DIAGNOSIS_SECONDS)
-        if step.undoes_itself and not ctx.dry_run:
+        if unit.ran and step.undoes_itself and not ctx.dry_run:
             note += await self._tried(unit, step.rollback, ctx, unit.node.spec.timeout)
             self.lane(unit.host).changed()
         return note
@@ -372,7 +372,7 @@ class Lifecycle:
         try:
             outcome = checked_outcome(await budget.spend(step.run(ctx)))
             if isinstance(outcome, NotYet):
-                unit.ran = ran  # it only found that it has to wait
+                unit.ran, unit.waited = ran, True  # it only found that it has to wait
             return outcome
         finally:
             if lane is not None:

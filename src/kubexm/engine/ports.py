@@ -6,13 +6,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 from kubexm.plan.node import ExecutionNode
-from kubexm.plan.records import LedgerEntry
+from kubexm.plan.records import LedgerDropped, LedgerEntry
 from kubexm.runner.host import Host
+from kubexm.runtime.assets import Assets
 from kubexm.runtime.contexts import Ledger, Secrets, UnitView
 from kubexm.step.contract import Step
 
-Remember = Callable[[LedgerEntry], Awaitable[None]]
-"""Makes a ledger entry durable."""
+Remember = Callable[[LedgerEntry | LedgerDropped], Awaitable[None]]
+"""Makes what happens to a ledger durable."""
 
 
 class Loaded(Protocol):
@@ -49,6 +50,9 @@ class EngineRuntime(Protocol):
 
     @property
     def secrets(self) -> Secrets: ...
+
+    @property
+    def assets(self) -> Assets: ...
 
     def host(self, name: str) -> Host: ...
 

@@ -58,6 +58,7 @@ class Unit:
         "started",
         "state",
         "task",
+        "waited",
         "waiting",
         "wake",
         "wanted",
@@ -78,6 +79,7 @@ class Unit:
         self.blocks = False  # its cause holds back all that waits at a barrier behind it
         self.doubt = False  # in a dry run: something before it would change
         self.ran = False
+        self.waited = False  # its run has found that it has to wait
         self.released = False  # what depends on it has been told
         self.ends = FREELY
         self.ended = False  # by the engine: whatever it raises then is no failure of its own

@@ -45,6 +45,22 @@ def ordered(fragment: ExecutionFragment, waits: Waits) -> ExecutionFragment:
     return fragment
 
 
+def supplied(fragment: ExecutionFragment) -> ExecutionFragment:
+    """The fragment with a barrier from whoever leaves a value of the run to all who need it."""
+    leaves = {
+        key.name: node.id
+        for node in fragment.nodes
+        for key in node.step.provides
+        if key.scope == "run"
+    }
+
+    def follow(node: ExecutionNode) -> ExecutionNode:
+        needed = dict.fromkeys(leaves[name] for name in node.step.needs if name in leaves)
+        return waiting(node, tuple(needed), same_host=False)
+
+    return replace(fragment, nodes=tuple(map(follow, fragment.nodes)))
+
+
 def _present(
     fragment: ExecutionFragment, waits: Waits, those: Sequence[Wait], seen: tuple[str, ...] = ()
 ) -> Iterator[Wait]:

@@ -89,6 +89,16 @@ class LedgerEntry(Record, frozen=True):
     first: dict[str, Any] | None = None
 
 
+class LedgerDropped(Record, frozen=True):
+    """A resource of a host is as it was before any run of its name: the ledger has nothing of it.
+
+    Who changes it again records anew what was there.
+    """
+
+    host: str
+    resource: str
+
+
 class Reopened(Record, frozen=True):
     """A retry: these units are pending again, and no host is quarantined.
 
@@ -129,6 +139,7 @@ AnyRecord = (
     | Quarantined
     | Turned
     | LedgerEntry
+    | LedgerDropped
     | Reopened
     | LifeBegan
     | LifeEnded
@@ -183,9 +194,8 @@ class RunState(msgspec.Struct):
                 self.turned = record.cause
             case Reopened():
                 self._reopen(record)
-            case LedgerEntry():
-                found = self.priors.setdefault(record.host, {})
-                found.setdefault(record.resource, record.prior)
+            case LedgerEntry() | LedgerDropped():
+                self._note_prior(record)
             case LifeBegan():
                 self.under_way.clear()  # else, who worked when is no state
 
@@ -238,6 +248,13 @@ class RunState(msgspec.Struct):
         if record.quarantines and result.failure is not None:
             cause = Cause(record.node, result.host_name, result.message, result.failure)
             self.quarantined.setdefault(result.host_name, cause)
+
+    def _note_prior(self, record: LedgerEntry | LedgerDropped) -> None:
+        found = self.priors.setdefault(record.host, {})
+        if isinstance(record, LedgerEntry):
+            found.setdefault(record.resource, record.prior)
+        else:
+            found.pop(record.resource, None)
 
     def _still_there(
         self, layer: Layer, places: Mapping[Unit, str], left: bool

@@ -101,6 +101,44 @@ def scope(
     return prefixed(name, whole)
 
 
+def hooked(
+    name: str, whole: ExecutionFragment | None, hooks: Sequence[HookFragment]
+) -> ExecutionFragment | None:
+    """What a planner of this name has made, with hooks around it."""
+    if whole is None or not hooks:
+        return whole
+    return scope(name, _bare(name, whole), hooks=hooks)
+
+
+def _bare(name: str, whole: ExecutionFragment) -> ExecutionFragment:
+    """The same without the name in front of its paths."""
+
+    def own(ids: Sequence[str]) -> tuple[str, ...]:
+        return tuple(id.removeprefix(f"{name}/") for id in ids)
+
+    return replace(
+        whole,
+        nodes=tuple(
+            replace(
+                node,
+                id=node.id.removeprefix(f"{name}/"),
+                after=own(node.after),
+                after_same_host=own(node.after_same_host),
+            )
+            for node in whole.nodes
+        ),
+        joins=tuple(
+            replace(
+                join,
+                id=join.id.removeprefix(f"{name}/"),
+                after=own(join.after),
+                after_same_host=own(join.after_same_host),
+            )
+            for join in whole.joins
+        ),
+    )
+
+
 def with_hooks(body: ExecutionFragment, hooks: Sequence[HookFragment]) -> ExecutionFragment:
     """The body between its hooks, in the order pre, body, post, on-failure, always.
 

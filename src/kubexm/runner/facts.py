@@ -20,6 +20,7 @@ from typing import Any
 from kubexm.common.facts import FACTS_SCRIPT
 from kubexm.connector.base import BOOT, C_LOCALE
 from kubexm.runner.host import Command, Completed, Host
+from kubexm.runner.told import first, told
 
 _OS = "/etc/os-release"
 _MEMORY = "/proc/meminfo"
@@ -30,8 +31,15 @@ _BOOT_ID = BOOT[-1]
 _MACHINE_ID = "/etc/machine-id"
 _ENFORCE = "/sys/fs/selinux/enforce"
 _FIRST_PROCESS = "/proc/1/comm"
+_RESOLVERS = "/etc/resolv.conf"
+_KEEPERS = (
+    *("/run/systemd/timesync/synchronized", "/run/chrony/chronyd.pid", "/run/chronyd.pid"),
+    *("/run/ntpd.pid", "/run/ntp/ntpd.pid", "/run/openntpd.pid"),
+)
+"""What is there while something keeps the time."""
 _FILES = (
     *(_OS, _MEMORY, _STATUS, _KERNEL, _HOSTNAME, _BOOT_ID, _MACHINE_ID, _ENFORCE, _FIRST_PROCESS),
+    _RESOLVERS,
     *(f"/sys/block/[!lrz]*/{name}" for name in ("size", "queue/rotational", "device/model")),
 )
 _HEAD = f"""{FACTS_SCRIPT}exec 2>/dev/null
@@ -47,11 +55,15 @@ elif [ -d /sys/fs/cgroup/memory ]; then echo cgroup:1; fi
 for tool in apt-get dnf yum zypper containerd dockerd crio; do
   command -v $tool >/dev/null && echo tool:$tool
 done
-echo told:tools
+printf '%s\\n' told:tools told:resolvers
+for mark in {" ".join(_KEEPERS)}; do
+  [ -e $mark ] && echo kept:$mark
+done
 while read -r name to via _ _ _ _ mask _; do
   [ "$to $mask" = '00000000 00000000' ] || continue
   echo "route:$name $via"
   read -r mtu <"/sys/class/net/$name/mtu" && echo "mtu:$mtu"
+  read -r mac <"/sys/class/net/$name/address" && echo "mac:$mac"
   break
 done </proc/net/route
 echo @addresses
@@ -83,33 +95,33 @@ def facts_of(
 
     `around` is the time here before and after the question, by which its clock is judged.
     """
-    lines, sections = _sorted(answers)
+    lines, sections = told(answer.text for answer in answers)
     memory = _numbers(lines.get(_MEMORY, ()))
     system = _system(tuple(lines.get(_OS, ())))
     tools = lines.get("tool", [])
-    told = lines.get("told", [])
+    done = lines.get("told", [])
     facts = {
         "os": system or None,
-        "kernel": sys.intern(_first(lines, _KERNEL)),
-        "arch": sys.intern(_first(lines, "arch")),
+        "kernel": sys.intern(first(lines, _KERNEL)),
+        "arch": sys.intern(first(lines, "arch")),
         "cpus": _cpus(lines.get(_STATUS, ())),
         "memory_mib": memory.get("MemTotal"),
         "swap_mib": memory.get("SwapTotal"),
         "disks": _disks(tuple(_of_disks(lines))) or None,
         "filesystems": _filesystems(tuple(sections.get("filesystems", ()))) or None,
-        "hostname": _first(lines, _HOSTNAME),
-        "boot_id": _first(lines, _BOOT_ID),
-        "machine_id": _first(lines, _MACHINE_ID),
-        "product_uuid": _first(lines, "uuid").lower(),
+        "hostname": first(lines, _HOSTNAME),
+        "boot_id": first(lines, _BOOT_ID),
+        "machine_id": first(lines, _MACHINE_ID),
+        "product_uuid": first(lines, "uuid").lower(),
         "addresses": _addresses(sections.get("addresses", ())) or None,
         "network": _network(lines) or None,
-        "ports": _ports(tuple(sections.get("ports", ())), "ports" in told),
-        "clock": _clock(_first(lines, "clock"), around) or None,
-        "init": sys.intern(_first(lines, "init") or _first(lines, _FIRST_PROCESS)),
-        "cgroup": _number(_first(lines, "cgroup")),
-        "selinux": _SELINUX.get(_first(lines, _ENFORCE), "disabled") if told else "",
+        "ports": _ports(tuple(sections.get("ports", ())), "ports" in done),
+        "clock": _clock(first(lines, "clock"), around, kept="kept" in lines) or None,
+        "init": sys.intern(first(lines, "init") or first(lines, _FIRST_PROCESS)),
+        "cgroup": _number(first(lines, "cgroup")),
+        "selinux": _SELINUX.get(first(lines, _ENFORCE), "disabled") if done else "",
         "package_manager": _package_manager(system.get("family", ""), tools),
-        "runtimes": _runtimes(tuple(tools)) if "tools" in told else None,
+        "runtimes": _runtimes(tuple(tools)) if "tools" in done else None,
     }
     return {name: value for name, value in facts.items() if value not in (None, "")}
 
@@ -125,27 +137,6 @@ async def boot_id(host: Host) -> str:
     """Ask a host since which boot it runs; nothing if it does not tell."""
     answer = await host.ask(*BOOT, sudo=False)
     return answer.text.strip() if answer.ok else ""
-
-
-def _sorted(answers: Sequence[Completed]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Lines by their name, and those of each section."""
-    named: dict[str, list[str]] = {}
-    sections: dict[str, list[str]] = {}
-    for answer in answers:
-        section = ""
-        for line in answer.text.splitlines():
-            if line.startswith("@"):
-                section = line[1:]
-            elif section:
-                sections.setdefault(section, []).append(line)
-            else:
-                name, _, text = line.partition(":")
-                named.setdefault(name, []).append(text)
-    return named, sections
-
-
-def _first(lines: Mapping[str, Sequence[str]], name: str) -> str:
-    return next(iter(lines.get(name, ())), "")
 
 
 def _number(text: str) -> int | None:
@@ -259,9 +250,21 @@ _BIG_ENDIAN = frozenset(("s390x", "ppc64", "mips", "mips64"))
 
 
 def _network(lines: Mapping[str, Sequence[str]]) -> Mapping[str, Any]:
-    interface, _, gateway = _first(lines, "route").partition(" ")
-    order = _first(lines, "arch") in _BIG_ENDIAN
-    return _default_route(interface, gateway, _first(lines, "mtu"), order)
+    interface, _, gateway = first(lines, "route").partition(" ")
+    order = first(lines, "arch") in _BIG_ENDIAN
+    found = _default_route(interface, gateway, first(lines, "mtu"), order)
+    if mac := first(lines, "mac"):
+        found = {**found, "mac": mac}
+    if "resolvers" not in lines.get("told", ()):
+        return found
+    return {**found, "nameservers": _nameservers(tuple(lines.get(_RESOLVERS, ())))}
+
+
+@lru_cache(maxsize=64)
+def _nameservers(lines: Sequence[str]) -> list[str]:
+    """Who is asked for names; nobody where the file names nobody."""
+    rows = (line.split() for line in lines)
+    return [row[1] for row in rows if row[:1] == ["nameserver"] and len(row) > 1]
 
 
 @lru_cache(maxsize=64)
@@ -304,8 +307,10 @@ def _by_number(port: str) -> tuple[str, int]:
     return protocol, int(number)
 
 
-def _clock(told: str, around: tuple[float, float] | None) -> Mapping[str, float]:
-    """How far its clock is ahead of ours, and how far from the truth that may be."""
+def _clock(
+    told: str, around: tuple[float, float] | None, *, kept: bool
+) -> Mapping[str, float | bool]:
+    """How far its clock is ahead of ours, how far from the truth that may be, and who keeps it."""
     try:
         there = float(told)
     except ValueError:
@@ -314,7 +319,8 @@ def _clock(told: str, around: tuple[float, float] | None) -> Mapping[str, float]
         return {}
     before, after = around
     within = math.ceil((after - before) * 500) / 1000
-    return {"offset_s": round(there - (before + after) / 2, 3), "within_s": within}
+    offset = round(there - (before + after) / 2, 3)
+    return {"offset_s": offset, "within_s": within, "kept": kept}
 
 
 _SELINUX = {"1": "enforcing", "0": "permissive"}

@@ -87,6 +87,11 @@ async def told(host: Host, prior: Prior, *, sudo: bool | None = None) -> Prior:
     return {**prior, **json.loads(await host.get(kept, sudo=sudo))}
 
 
+def kept_at(host: Host, copy: str) -> str:
+    """Where the host keeps what was given this name, if anything was."""
+    return f"{_directory(host)}/{copy}"
+
+
 async def restore(host: Host, path: str, prior: Prior, *, sudo: bool | None = None) -> None:
     """Bring back what was there; what is there already stays untouched."""
     match prior["kind"]:

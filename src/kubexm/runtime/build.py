@@ -20,6 +20,7 @@ from kubexm.connector.source import Sources
 from kubexm.errors import ConnectionLost, HostUnreachable, KubexmError, Problem, Refused
 from kubexm.runner import facts
 from kubexm.runner.host import Host
+from kubexm.runtime.assets import NOTHING, Assets
 from kubexm.runtime.contexts import RUN, PlanContext, UnitView
 from kubexm.runtime.ledger import Book, HostLedger, Remember
 from kubexm.runtime.secrets import SecretVault
@@ -66,6 +67,8 @@ class RuntimeConfig(msgspec.Struct, frozen=True):
     confirm: Confirm = nobody_to_ask
     now: Callable[[], float] = time.time
     secrets: SecretVault = msgspec.field(default_factory=SecretVault)
+    assets: Assets = NOTHING
+    """The files and images that go to hosts."""
     cache: Cache = msgspec.field(default_factory=Cache)
     digests: Digests = msgspec.field(default_factory=Digests)
     """What is known of files that go to hosts."""
@@ -87,6 +90,7 @@ class Runtime:
 
     def __init__(self, config: RuntimeConfig) -> None:
         self.secrets = config.secrets
+        self.assets = config.assets
         self._cache = config.cache
         self._log = config.log
         self.now = config.now

@@ -15,6 +15,7 @@ from kubexm.common.secrets import SecretRef
 from kubexm.errors import InvalidInput
 from kubexm.runner.host import Host
 from kubexm.runner.priors import Prior
+from kubexm.runtime.assets import NOTHING, Assets
 
 T = TypeVar("T")
 
@@ -30,6 +31,15 @@ class Ledger(Protocol):
 
     def recall(self, resource: str) -> Prior | None:
         """The state before this run's first change, or None if it never changed it."""
+
+    async def recall_first(self, resource: str) -> Prior | None:
+        """The state before the first change by any run of its name, or None if there was none."""
+
+    async def forget(self) -> None:
+        """Drop every resource of the host."""
+
+    async def drop(self, resource: str) -> None:
+        """Forget a resource, durably: it is as it was before any run of its name."""
 
 
 class Secrets(Protocol):
@@ -142,12 +152,13 @@ async def _no_pause(question: str) -> None:
 
 
 class StepContext(msgspec.Struct, frozen=True):
-    """What a step may touch: one host, its values, its secrets, its ledger."""
+    """What a step may touch: one host, its values, its secrets, its ledger, what goes to hosts."""
 
     host: Host
     node: str
     ledger: Ledger
     secrets: Secrets
+    assets: Assets = NOTHING
     values: Mapping[str, Any] = {}
     attempt: int = 1
     waited: float = 0.0

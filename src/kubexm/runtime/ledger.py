@@ -16,11 +16,12 @@ from typing import Any
 import msgspec
 
 from kubexm.connector.base import C_LOCALE, is_missing
-from kubexm.plan.records import LedgerEntry
+from kubexm.plan.records import LedgerDropped, LedgerEntry
+from kubexm.runner import priors
 from kubexm.runner.host import Host
 from kubexm.runner.priors import Prior
 
-Remember = Callable[[LedgerEntry], Awaitable[None]]
+Remember = Callable[[LedgerEntry | LedgerDropped], Awaitable[None]]
 _AGAIN = ".again"
 """Ends the names of copies that a later run made, and the next one makes anew."""
 
@@ -34,6 +35,8 @@ class Book(msgspec.Struct):
     """What this run has found, by resource."""
     known: frozenset[str] = frozenset()
     """The resources of which the store has the first entry."""
+    first: dict[str, Prior] = msgspec.field(default_factory=dict)
+    """What was there before any run of the name, by resource; only where a run goes back to it."""
     copies: set[str] | None = None
     """The names of the copies on the host, once somebody has looked."""
     busy: defaultdict[str, asyncio.Lock] = msgspec.field(
@@ -56,6 +59,37 @@ class HostLedger:
         """The state before this run's first change, or None if it never changed it."""
         return self._book.found.get(resource)
 
+    async def recall_first(self, resource: str) -> Prior | None:
+        """The state before the first change by any run of the name, or None if there was none.
+
+        What the store does not know, the host may.
+        """
+        book = self._book
+        if resource in book.first:
+            return book.first[resource]
+        if resource not in book.known and self._name(resource) in await self._copies():
+            book.first[resource] = await self._copied(self._name(resource))
+        return book.first.get(resource)
+
+    async def forget(self) -> None:
+        """Drop all that is known of the host; what nobody takes back any more."""
+        book = self._book
+        for resource in sorted({*book.known, *book.found, *book.first}):
+            await self.drop(resource)
+
+    async def drop(self, resource: str) -> None:
+        """Forget a resource, durably: it is as it was before any run of the name."""
+        name, book = self._name(resource), self._book
+        async with book.busy[resource]:
+            # The host first: what is left there would be taken for the truth later.
+            kept = (priors.kept_at(self._host, copy) for copy in (name, name + _AGAIN))
+            await self._host.run("rm", "-rf", "--", self._path(name), *kept)
+            (await self._copies()).discard(name)
+            await self._remember(LedgerDropped(self._now(), self._host.name, resource))
+            book.known -= {resource}
+            for entries in (book.found, book.first):
+                entries.pop(resource, None)
+
     async def remember(self, resource: str, prior: Prior) -> None:
         """Keep the prior state, durably, unless one is known already."""
 
@@ -71,7 +105,7 @@ class HostLedger:
                 await self._keep(resource, look)
 
     async def _keep(self, resource: str, look: Callable[[str], Awaitable[Prior]]) -> None:
-        name = hashlib.sha256(f"{self._book.name}\n{resource}".encode()).hexdigest()[:32]
+        name = self._name(resource)
         first = None
         is_first = resource not in self._book.known
         if is_first and name in await self._copies():
@@ -91,24 +125,30 @@ class HostLedger:
         return self._book.copies
 
     async def _listed(self) -> list[str]:
-        """The files in our directory, which is there from now on."""
+        """The files in our directory, if it is there."""
         look = ("ls", "-A", self._directory)
         found = await self._host.ask(*look, env=C_LOCALE)
-        if is_missing(found):
-            await self._host.run("mkdir", "-p", "-m", "0700", self._directory)
-            return []
-        return self._host.checked(look, found).text.splitlines()
+        return [] if is_missing(found) else self._host.checked(look, found).text.splitlines()
 
     async def _copied(self, name: str) -> dict[str, Any]:
-        copy = json.loads(await self._host.get(f"{self._directory}/{name}.json"))
+        copy = json.loads(await self._host.get(self._path(name)))
         return dict(copy["prior"])
 
     async def _copy(self, name: str, resource: str, prior: Prior) -> None:
         data = {"name": self._book.name, "resource": resource, "prior": prior}
         content = json.dumps(data, sort_keys=True).encode()
         copies = await self._copies()
-        await self._host.put(f"{self._directory}/{name}.json", content, mode=0o600)
+        if not copies:
+            await self._host.run("mkdir", "-p", "-m", "0700", self._directory)
+        await self._host.put(self._path(name), content, mode=0o600)
         copies.add(name)
+
+    def _name(self, resource: str) -> str:
+        """What copies of a resource are called on the host."""
+        return hashlib.sha256(f"{self._book.name}\n{resource}".encode()).hexdigest()[:32]
+
+    def _path(self, name: str) -> str:
+        return f"{self._directory}/{name}.json"
 
     @property
     def _directory(self) -> str:

@@ -20,6 +20,8 @@ SECRETS = {
     "mint": ("secret_env",),
     "secret-file": ("content",),
     "secret-template": ("secrets",),
+    "authorities": ("supplied_keys",),
+    "image-pushed": ("password",),
 }
 """The fields of each kind of step whose texts are references to secrets; no other resolves one."""
 

@@ -24,10 +24,17 @@ from kubexm.db.failures import explain, explained, is_busy
 from kubexm.db.wal import make_room
 from kubexm.errors import LeaseLost, StoreUnusable
 from kubexm.plan.events import LogLine
-from kubexm.plan.records import AnyRecord, LedgerEntry, Turned, UnitDone
+from kubexm.plan.records import AnyRecord, LedgerDropped, LedgerEntry, Turned, UnitDone
 from kubexm.store.codec import Seals, encode, encode_line
 from kubexm.store.lease import Lease, elapsed
-from kubexm.store.writer import KEEP_PRIOR, TURN_BACK, Batch, FencedWriter, Statement
+from kubexm.store.writer import (
+    DROP_PRIOR,
+    KEEP_PRIOR,
+    TURN_BACK,
+    Batch,
+    FencedWriter,
+    Statement,
+)
 
 RIDE = 0.25
 """Seconds that a record which nothing waits for may wait for the next commit."""
@@ -44,7 +51,7 @@ SLOW = 0.002
 REST = 10
 """Commits that need not come at once leave so many times as long to other work as they take."""
 
-_WITH_ASIDE = (LedgerEntry, Turned)
+_WITH_ASIDE = (LedgerEntry, LedgerDropped, Turned)
 
 
 class SqlJournal:
@@ -182,12 +189,14 @@ class SqlJournal:
             self._writer.close()
             raise
 
-    def _aside(self, record: LedgerEntry | Turned) -> Statement:
+    def _aside(self, record: LedgerEntry | LedgerDropped | Turned) -> Statement:
         """What has to be written elsewhere together with the record."""
         lease = self._lease
         if isinstance(record, LedgerEntry):
             what = (lease.name, record.host, record.resource, record.at, lease.number)
             return KEEP_PRIOR, (*what, encode(record.first or record.prior))
+        if isinstance(record, LedgerDropped):
+            return DROP_PRIOR, (lease.name, record.host, record.resource)
         return TURN_BACK, (lease.number,)
 
     def _add_line(self, line: LogLine) -> None:

@@ -27,6 +27,7 @@ KEEP_PRIOR = (
     "INSERT INTO ledger (name, host, resource, at, run, prior) VALUES (?, ?, ?, ?, ?, ?)"
     " ON CONFLICT DO NOTHING"
 )
+DROP_PRIOR = "DELETE FROM ledger WHERE name = ? AND host = ? AND resource = ?"
 TURN_BACK = "UPDATE run SET direction = 'back' WHERE number = ?"
 
 

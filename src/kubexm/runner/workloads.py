@@ -1,0 +1,130 @@
+"""What objects of a cluster tell of how far they are: workloads, pods, nodes, events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from kubexm.runner.kubectl import Object
+
+_SHOWN_EVENTS = 5
+_AT_REST = frozenset(("Running", "Succeeded"))
+
+
+def unfinished(workload: Object) -> str:
+    """What is still to come until a workload is rolled out; nothing if it is."""
+    metadata, status = workload["metadata"], workload.get("status", {})
+    if status.get("observedGeneration", 0) < metadata.get("generation", 0):
+        return "its controller has not seen it yet"
+    match workload["kind"]:
+        case "Deployment":
+            return _deployment(workload.get("spec", {}).get("replicas", 1), status)
+        case "DaemonSet":
+            return _daemon_set(workload, status)
+        case "StatefulSet":
+            return _stateful_set(workload.get("spec", {}).get("replicas", 1), status)
+        case kind:
+            return f"is a {kind}, want a Deployment, DaemonSet or StatefulSet"
+
+
+def _deployment(wanted: int, status: Mapping[str, Any]) -> str:
+    updated = status.get("updatedReplicas", 0)
+    if updated < wanted:
+        return f"{updated} of {wanted} pods are up to date"
+    if (old := status.get("replicas", 0) - updated) > 0:
+        return f"{old} of its old pods are still there"
+    return _available(status.get("availableReplicas", 0), wanted)
+
+
+def _daemon_set(workload: Object, status: Mapping[str, Any]) -> str:
+    wanted = status.get("desiredNumberScheduled", 0)
+    updated = status.get("updatedNumberScheduled", 0)
+    strategy = workload.get("spec", {}).get("updateStrategy", {}).get("type", "RollingUpdate")
+    if strategy == "RollingUpdate" and updated < wanted:
+        return f"{updated} of {wanted} pods are up to date"
+    return _available(status.get("numberAvailable", 0), wanted)
+
+
+def _stateful_set(wanted: int, status: Mapping[str, Any]) -> str:
+    if status.get("currentRevision") != status.get("updateRevision"):
+        return f"{status.get('updatedReplicas', 0)} of {wanted} pods are up to date"
+    return _available(status.get("readyReplicas", 0), wanted)
+
+
+def _available(found: int, wanted: int) -> str:
+    return "" if found >= wanted else f"{found} of {wanted} pods are available"
+
+
+def troubles(pod: Object) -> list[str]:
+    """Why a pod does not run, each reason with where it is; none if all is well."""
+    name, status = pod["metadata"]["name"], pod.get("status", {})
+    found = [f"pod {name}: {said}" for said in _container_troubles(status)]
+    if found or _is_ready(status):
+        return found
+    phase = status.get("phase", "unknown")
+    said = [_said(condition) for condition in _failing(status)]
+    return [f"pod {name}: {phase}{': ' if said else ''}{'; '.join(said)}"]
+
+
+def _is_ready(status: Mapping[str, Any]) -> bool:
+    if status.get("phase") == "Succeeded":
+        return True
+    return status.get("phase") in _AT_REST and not list(_failing(status))
+
+
+def _failing(status: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    return (one for one in status.get("conditions", ()) if one.get("status") == "False")
+
+
+def _said(condition: Mapping[str, Any]) -> str:
+    words = (condition.get("reason", ""), condition.get("message", ""))
+    return ": ".join(filter(None, words)) or f"not {condition.get('type', '')}"
+
+
+def _container_troubles(status: Mapping[str, Any]) -> Iterator[str]:
+    for kind in ("initContainerStatuses", "containerStatuses"):
+        for container in status.get(kind, ()):
+            if said := _container_trouble(container):
+                yield f"container {container.get('name', '')}: {said}"
+
+
+def _container_trouble(container: Mapping[str, Any]) -> str:
+    """Why a container waits or has failed; how it ended before, if that is why it waits."""
+    state = container.get("state", {})
+    waiting, ended = state.get("waiting", {}), state.get("terminated", {})
+    reason = waiting.get("reason", "")
+    if ended.get("exitCode", 0):
+        return _end(ended)
+    if not reason or reason in ("ContainerCreating", "PodInitializing"):
+        return ""
+    before = container.get("lastState", {}).get("terminated", {})
+    words = (reason, waiting.get("message", ""), f"before: {_end(before)}" if before else "")
+    return "; ".join(filter(None, words))
+
+
+def _end(ended: Mapping[str, Any]) -> str:
+    words = (ended.get("reason", ""), f"exit {ended.get('exitCode', '')}", ended.get("message", ""))
+    return ", ".join(filter(None, map(str.strip, words)))
+
+
+def warnings(events: Iterable[Object], names: Iterable[str]) -> list[str]:
+    """The last events that tell of these objects."""
+    known = set(names)
+    about = [event for event in events if event.get("involvedObject", {}).get("name") in known]
+    about.sort(key=lambda event: event.get("lastTimestamp") or "")
+    told = (
+        f"{event['involvedObject']['name']}: {event.get('reason', '')}: {event.get('message', '')}"
+        for event in about
+    )
+    return list(dict.fromkeys(told))[-_SHOWN_EVENTS:]
+
+
+def not_ready(node: Object) -> str:
+    """Why a node takes no pods; nothing if it does."""
+    conditions = node.get("status", {}).get("conditions", ())
+    ready = next((one for one in conditions if one.get("type") == "Ready"), None)
+    if ready is None:
+        return "has not told of itself yet"
+    if ready.get("status") == "True":
+        return ""
+    return _said(ready)

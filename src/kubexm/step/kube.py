@@ -1,0 +1,188 @@
+"""Steps about what runs in a cluster, as seen from one of its control planes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubexm.errors import StepFailed
+from kubexm.plan.node import Key
+from kubexm.runner import kubectl, workloads
+from kubexm.runner.host import Command, Completed, Host
+from kubexm.runner.kubectl import Object
+from kubexm.runtime.contexts import StepContext
+from kubexm.step.contract import NotYet, Outcome, Reader, Step, Verdict
+from kubexm.step.parameters import require_names
+from kubexm.step.registry import step
+
+INTERVAL = 2.0
+"""Seconds between two looks."""
+_KINDS = ("deployment", "daemonset", "statefulset")
+
+
+@step("rollout")
+class RolledOut(Step):
+    """All pods of a workload are of its latest version, and available.
+
+    The step's `timeout` says how long to wait; between two looks it holds no slot.
+
+    ```yaml
+    - name: dns
+      timeout: 5m
+      rollout: {resource: deployment/coredns, namespace: kube-system}
+    ```
+    """
+
+    resource: str
+    """`deployment/NAME`, `daemonset/NAME` or `statefulset/NAME`."""
+    namespace: str = "kube-system"
+    """Where it is."""
+    sudo: bool | None = None
+    """Run as root through sudo; by default as `sudo` of the host says."""
+
+    def __post_init__(self) -> None:
+        require_names((self.namespace,), "namespace")
+        require_resource(self.resource, _KINDS)
+
+    def summary(self) -> str:
+        return f"{self.resource} in {self.namespace} is rolled out"
+
+    def probe(self, host: Host) -> Sequence[Command]:
+        return (kubectl.get_command(host, "-n", self.namespace, self.resource, sudo=self.sudo),)
+
+    def judge(self, answers: Sequence[Completed]) -> Verdict:
+        workload = kubectl.object_of(answers[0])
+        if workload is None:
+            return Verdict.needed("does not exist", "?")
+        missing = workloads.unfinished(workload)
+        return Verdict.needed(missing, "?") if missing else Verdict.holds()
+
+    async def run(self, ctx: StepContext) -> Outcome | NotYet:
+        return await awaited(self, ctx)
+
+    async def diagnose(self, ctx: StepContext) -> str:
+        place = ("-n", self.namespace)
+        (workload,) = await kubectl.get(ctx.host, *place, self.resource, sudo=self.sudo) or (None,)
+        if workload is None:
+            return ""
+        wanted = kubectl.selector(workload["spec"]["selector"].get("matchLabels", {}))
+        pods = await kubectl.get(ctx.host, "pods", *place, "-l", wanted, sudo=self.sudo)
+        chosen = ("--field-selector", "type=Warning")
+        events = await kubectl.get(ctx.host, "events", *place, *chosen, sudo=self.sudo)
+        names = [workload["metadata"]["name"], *(pod["metadata"]["name"] for pod in pods)]
+        return "\n".join([*_troubles(pods), *workloads.warnings(events, names)])
+
+
+@step("node-ready")
+class NodeReady(Step):
+    """A kube node takes pods.
+
+    The step's `timeout` says how long to wait; between two looks it holds no slot.
+
+    ```yaml
+    - name: ready
+      timeout: 5m
+      node-ready: {node: worker1}
+    ```
+    """
+
+    node: str
+    """The name of the kube node."""
+    sudo: bool | None = None
+    """Run as root through sudo; by default as `sudo` of the host says."""
+
+    def __post_init__(self) -> None:
+        require_names((self.node,), "node")
+
+    def summary(self) -> str:
+        return f"node {self.node} is ready"
+
+    def probe(self, host: Host) -> Sequence[Command]:
+        return (kubectl.get_command(host, "node", self.node, sudo=self.sudo),)
+
+    def judge(self, answers: Sequence[Completed]) -> Verdict:
+        node = kubectl.object_of(answers[0])
+        if node is None:
+            return Verdict.needed("the cluster has no such node", "?")
+        missing = workloads.not_ready(node)
+        return Verdict.needed(f"is not ready: {missing}", "?") if missing else Verdict.holds()
+
+    async def run(self, ctx: StepContext) -> Outcome | NotYet:
+        return await awaited(self, ctx)
+
+    async def diagnose(self, ctx: StepContext) -> str:
+        there = ("-A", "--field-selector", f"spec.nodeName={self.node}")
+        return "\n".join(_troubles(await kubectl.get(ctx.host, "pods", *there, sudo=self.sudo)))
+
+
+@step("pod-networks")
+class PodNetworks(Reader):
+    """The addresses that the cluster has given to the pods of each kube node were read.
+
+    They become a value: `{node: [network, …]}`.
+
+    ```yaml
+    - name: networks
+      runOnOneOf: [all]
+      timeout: 2m
+      pod-networks: {nodes: [control1, worker1]}
+    ```
+    """
+
+    nodes: tuple[str, ...]
+    """Kube nodes that have to have some, as far as they have joined; it waits for them."""
+    value: str = "pod_networks"
+    """The name in `${values.NAME}`."""
+    sudo: bool | None = None
+    """Run as root through sudo; by default as `sudo` of the host says."""
+
+    def __post_init__(self) -> None:
+        require_names(self.nodes, "node")
+        if not self.value.isidentifier():
+            raise ValueError(f"`value` is `{self.value}`, want a name of letters, digits and _")
+
+    def summary(self) -> str:
+        return "the pod networks of all nodes are known"
+
+    def provides(self) -> tuple[Key, ...]:
+        return (Key(self.value),)
+
+    async def precheck(self, ctx: StepContext) -> Verdict:
+        return Verdict.needed("is asked for every time")
+
+    async def run(self, ctx: StepContext) -> Outcome | NotYet:
+        found = await kubectl.get(ctx.host, "nodes", sudo=self.sudo)
+        networks = {node["metadata"]["name"]: _networks(node) for node in found}
+        # Of one that has not joined somebody else has told already.
+        missing = [name for name in self.nodes if networks.get(name) == []]
+        if not missing and networks:
+            return Outcome(changed=False, values={self.value: networks})
+        said = f"no addresses for pods yet: {', '.join(missing) or 'no node has joined'}"
+        if ctx.dry_run:
+            # Nobody makes them meanwhile: what is missing is made by steps before.
+            raise StepFailed(said)
+        return NotYet(INTERVAL, said)
+
+
+def require_resource(resource: str, kinds: Sequence[str]) -> None:
+    """A workload is named by its kind and its name."""
+    kind, _, name = resource.partition("/")
+    if kind not in kinds or not name:
+        wanted = ", ".join(f"`{one}/NAME`" for one in kinds)
+        raise ValueError(f"`resource` is `{resource}`, want one of {wanted}")
+    require_names((name,), kind)
+
+
+async def awaited(waiting: Step, ctx: StepContext) -> Outcome | NotYet:
+    """What comes of waiting for what a precheck looks at."""
+    verdict = await waiting.precheck(ctx)
+    if verdict.satisfied:
+        return Outcome(changed=False)
+    return NotYet(INTERVAL, verdict.reason)
+
+
+def _networks(node: Object) -> list[str]:
+    return list(node.get("spec", {}).get("podCIDRs", ()))
+
+
+def _troubles(pods: Sequence[Object]) -> list[str]:
+    return [trouble for pod in pods for trouble in workloads.troubles(pod)]
