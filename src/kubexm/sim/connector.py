@@ -26,6 +26,8 @@ from kubexm.sim.host import SimHost, lost
 from kubexm.sim.settings import Fault
 
 _FOR_EVER = 1e9
+_LONG = 0.001
+"""Seconds that a program takes that does not end at once."""
 R = TypeVar("R")
 
 
@@ -156,6 +158,8 @@ class SimConnector:
         number = host.count(argv[0])
         script = host.script(argv)
         fault = host.fault(number, argv)
+        if script is None and host.begins(command):
+            await asyncio.sleep(_LONG)
         await _pause((host.latency(number) if first else 0.0) + host.duration(number, argv, script))
 
         full = fault is not None and fault.kind == "disk-full"

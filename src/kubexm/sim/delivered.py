@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from kubexm.sim import kernel
+from kubexm.sim.brought import package
 from kubexm.sim.chance import identity
 from kubexm.sim.settings import Machine, ServiceSettings
 from kubexm.sim.state import Inode, Service, Value
@@ -111,17 +112,21 @@ _UNIT_SUFFIXES = frozenset((".service", ".socket", ".timer", ".target", ".mount"
 def shared_cells(machine: Machine) -> Mapping[str, Value]:
     """What all hosts of a machine have in common."""
     cells: dict[str, Value] = {path: _directory(mode) for path, mode in _DIRECTORIES.items()}
-    files = {**_system_files(machine), **machine.files}
-    for path in (*files, *_OWN):
+    brought = [one for name in machine.packages if (one := package(name, machine.os_id))]
+    files = {path: text for one in brought for path, text in one.content.items()}
+    files |= {**_system_files(machine), **machine.files}
+    programs = {path: text for one in brought for path, text in one.executables.items()}
+    for path in (*files, *programs, *_OWN):
         for parent in PurePosixPath(path).parents:
             cells.setdefault(str(parent), _directory(0o755))
     cells |= {path: text_file(text) for path, text in files.items()}
+    cells |= {path: text_file(text, 0o755) for path, text in programs.items()}
     for name, settings in machine.services.items():
         cells[f"service:{unit_name(name)}"] = service(settings)
     cells |= {f"package:{name}": version for name, version in machine.packages.items()}
     for kind, listed in (("user", _USERS), ("group", _GROUPS)):
-        known = {**machine.users, **_ids(listed)}
-        cells |= {f"{kind}:{name}": id for name, id in known.items()}
+        numbers = {**machine.users, **_ids(listed)}
+        cells |= {f"{kind}:{name}": id for name, id in numbers.items()}
     return MappingProxyType(cells)
 
 
@@ -148,6 +153,7 @@ def _system_files(machine: Machine) -> dict[str, str]:
     return {
         "/etc/os-release": release,
         "/etc/fstab": table,
+        "/etc/resolv.conf": "nameserver 10.0.0.2\n",
         **kernel.files(machine),
         "/proc/sys/kernel/osrelease": f"{machine.kernel}\n",
     }

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from posixpath import dirname
-from typing import TypeVar
+from posixpath import basename
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from kubexm.connector.base import Command, Completed
 from kubexm.errors import ConnectionLost, HostUnreachable
-from kubexm.sim import kernel, programs
-from kubexm.sim.chance import chance, identity
+from kubexm.sim import kernel, ports, programs, scripted, starting
+from kubexm.sim.chance import chance
 from kubexm.sim.delivered import boot_id, unit_name
 from kubexm.sim.facts import asks_for_facts
 from kubexm.sim.filesystem import Blobs, Filesystem
+from kubexm.sim.network import Network
 from kubexm.sim.pattern import matches
 from kubexm.sim.settings import (
     INSTANT,
-    Effects,
     Fault,
     Machine,
     PackageSettings,
@@ -30,15 +29,28 @@ from kubexm.sim.settings import (
     WorldSettings,
 )
 from kubexm.sim.shell import Shell
-from kubexm.sim.state import HostState, Inode, Service, Value
-from kubexm.sim.systemd import set_service
+from kubexm.sim.state import HostState, Inode, Service, Socket, Value
 
 R = TypeVar("R")
 T = TypeVar("T", Script, Fault)
 
 _DOWN = "switch:down"
 _BOOTS = "switch:boots"
-_HERE = frozenset(("127.0.0.1", "localhost", "::1", "0.0.0.0"))  # noqa: S104  # asked, not bound
+
+
+class Surrounding(Protocol):
+    """The world as its hosts see it."""
+
+    @property
+    def network(self) -> Network: ...
+
+    def shared(self, name: str) -> HostState: ...
+
+    def shell_of(self, host: str) -> Shell | None: ...
+
+    def permit(self) -> None: ...
+
+    def commit(self) -> None: ...
 
 
 class SimHost:
@@ -50,20 +62,19 @@ class SimHost:
         blobs: Blobs,
         settings: WorldSettings,
         machine: Machine,
-        neighbour: Callable[[str], SimHost | None],
-        permit: Callable[[], None],
+        world: Surrounding,
     ) -> None:
         self.name = state.name
         self.machine = machine
         self.executed: Counter[str] = Counter()
         """How often each program was asked for since the world was opened."""
-        self._state = state
+        self.state = state
+        """What it has become; whoever changes it has to commit it."""
         self._files = Filesystem(state, blobs)
         self._settings = settings
-        self._neighbour = neighbour
-        self._permit = permit
+        self._world = world
         self._gone_until = 0.0
-        self._scripts = _in_turn(_concerning(self.name, settings.scripts))
+        self._scripts = scripted.in_turn(_concerning(self.name, settings.scripts))
         self._faults = _concerning(self.name, settings.faults)
         self._calm = settings.latency == INSTANT
 
@@ -72,7 +83,7 @@ class SimHost:
     @property
     def commands(self) -> int:
         """How many commands, reads and writes this host was asked for."""
-        return self._state.number
+        return self.state.number
 
     def stop(self) -> None:
         """Make the host unreachable until it is revived."""
@@ -89,20 +100,19 @@ class SimHost:
         Settings and modules of the kernel, and swap, are what files say.
         """
         boots = (self._number(_BOOTS) or 1) + 1
-        self._state.set(_BOOTS, boots)
+        self.state.set(_BOOTS, boots)
         text = f"{boot_id(self._settings.seed, self.name, boots)}\n"
         self._files.write("/proc/sys/kernel/random/boot_id", text.encode())
         for name in self._files.children("/run"):
             self._files.remove_tree(f"/run/{name}")
-        shell = self._shell(Command(("reboot",)))
+        shell = self.shell()
         kernel.boot(shell)
-        for key in sorted(self._state.keys("service:")):
-            _booted(shell, key.removeprefix("service:"))
-        self._state.commit()
+        starting.boot(shell)
+        self._commit()
 
     def mutations(self) -> dict[str, int]:
         """How often each resource was changed, in all the world's life."""
-        return self._state.mutations()
+        return self.state.mutations()
 
     def starts(self, unit: str) -> int:
         """How often a unit was started."""
@@ -110,12 +120,16 @@ class SimHost:
 
     def runs(self, unit: str) -> bool:
         """Whether a unit is active."""
-        service = self._state.get(f"service:{unit_name(unit)}")
+        service = self.state.get(f"service:{unit_name(unit)}")
         return isinstance(service, Service) and service.active
 
     def read(self, path: str) -> bytes:
         """The content of a file; `FileNotFoundError` if there is none."""
         return self._files.read(path)
+
+    def has(self, path: str) -> bool:
+        """Whether something is at a path."""
+        return self._files.lookup(path) is not None
 
     # What programs on it ask.
 
@@ -124,17 +138,46 @@ class SimHost:
         return self._settings.packages
 
     @property
-    def address(self) -> str:
-        """An address made of the host's name."""
-        digits = identity(self._settings.seed, self.name, "address")
-        return f"10.{int(digits[:2], 16)}.{int(digits[2:4], 16)}.{int(digits[4:6], 16)}"
+    def addresses(self) -> tuple[str, ...]:
+        return self._world.network.addresses(self.name)
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        wanted = ports.addresses_by(self.shell())
+        owner = self._world.network.owner
+        return tuple(address for address in wanted if owner(address) is self)
+
+    @property
+    def outside(self) -> bool:
+        return self._settings.outside
+
+    def run(self, shell: Shell, argv: Sequence[str]) -> Completed:
+        return programs.run(shell, argv)
+
+    def resolved(self, name: str) -> tuple[str, ...]:
+        return self._world.network.resolved(self, name)
 
     def listens(self, where: str, port: int) -> bool:
-        """Whether somebody answers at a port of this host, or of another one by its name."""
-        if where in _HERE or where in (self.name, self.address):
-            return self._has_open(port)
-        other = self._neighbour(where)
-        return other is not None and other.is_up and other._has_open(port)
+        return self._world.network.listens(self, where, port)
+
+    def reached(self, where: str, port: int) -> tuple[str, ...]:
+        return self._world.network.reached(self, where, port)
+
+    def holder(self, socket: Socket) -> str:
+        return ports.holder(self.shell(), socket)
+
+    def candidate(self, address: str) -> None:
+        self._world.network.candidate(self.name, address)
+
+    def shared(self, name: str) -> HostState:
+        return self._world.shared(name)
+
+    def shell_of(self, host: str) -> Shell | None:
+        return self.shell() if host == self.name else self._world.shell_of(host)
+
+    def shell(self, command: Command = Command(("true",))) -> Shell:  # noqa: B008
+        """What programs work with."""
+        return Shell(command, self.state, self._files, self)
 
     # What its connector asks.
 
@@ -151,9 +194,9 @@ class SimHost:
 
     def count(self, program: str) -> int:
         """Note one more command; its number."""
-        self._state.number += 1
+        self.state.number += 1
         self.executed[program] += 1
-        return self._state.number
+        return self.state.number
 
     def latency(self, number: int) -> float:
         """How long the round trip of this command takes."""
@@ -195,9 +238,19 @@ class SimHost:
                 key = f"script:{' '.join(script.argv)}"
                 used = self._number(key)
                 if used < last:
-                    self._state.set(key, used + 1)
+                    self.state.set(key, used + 1)
                     return script
         return None
+
+    def begins(self, command: Command) -> bool:
+        """Let a program that takes long say that it has begun; others may come in between."""
+        begin = programs.BEGINS.get(basename(command.argv[0]))
+        if begin is None:
+            return False
+        self._world.permit()
+        begin(self.shell(command), command.argv[1:])
+        self._commit()
+        return True
 
     def duration(self, number: int, argv: Sequence[str], script: Script | None) -> float:
         """How long the command itself takes."""
@@ -207,81 +260,45 @@ class SimHost:
 
     def answer(self, command: Command, script: Script | None, *, full: bool) -> Completed:
         """Carry out a command; what it changes is on disk afterwards."""
-        self._permit()
-        shell = self._shell(command)
+        self._world.permit()
+        shell = self.shell(command)
         self._files.full = full
         try:
             if script is None:
                 return programs.run(shell, command.argv)
-            self._leave(shell, script.effects)
+            scripted.leave(shell, script.effects)
             return Completed(script.exit, script.stdout.encode(), script.stderr.encode())
         finally:
-            self._state.commit()
+            self._commit()
 
     def transfer(self, work: Callable[[Filesystem], R], *, full: bool) -> R:
         """Read or write a file; what changes is on disk afterwards."""
-        self._permit()
+        self._world.permit()
         self._files.full = full
         try:
             return work(self._files)
         finally:
-            self._state.commit()
+            self._commit()
 
     def difference(self) -> dict[str, object]:
         """All that is not as it was delivered, in a form that can be compared."""
-        return {key: _plain(value) for key, value in self._state.difference().items()}
+        return {key: _plain(value) for key, value in self.state.difference().items()}
 
     def _chance(self, number: int, about: str) -> float:
         return chance(self._settings.seed, self.name, number, about)
 
     def _number(self, key: str) -> int:
-        found = self._state.get(key)
+        found = self.state.get(key)
         return found if isinstance(found, int) else 0
 
     def _switch(self, key: str, value: int) -> None:
-        self._state.set(key, value)
-        self._state.commit()
+        self.state.set(key, value)
+        self.state.commit()
 
-    def _shell(self, command: Command) -> Shell:
-        return Shell(command, self._state, self._files, self)
-
-    def _has_open(self, port: int) -> bool:
-        if self._number(f"port:{port}"):
-            return True
-        services = map(self._state.get, self._state.keys("service:"))
-        return any(
-            isinstance(service, Service) and service.active and port in service.ports
-            for service in services
-        )
-
-    def _leave(self, shell: Shell, effects: Effects) -> None:
-        for path, text in effects.files.items():
-            self._files.make_directory(dirname(path), parents=True)
-            self._files.write(path, text.encode())
-        for path in effects.absent:
-            if self._files.lookup(path) is not None:
-                self._files.remove_tree(path)
-        for name, active in effects.services.items():
-            service = shell.service(unit_name(name)) or Service()
-            changed = msgspec.structs.replace(service, active=active)
-            set_service(shell, unit_name(name), changed, starts=active and not service.active)
-        for package, version in effects.packages.items():
-            self._state.set(f"package:{package}", version)
-        for port in effects.opens:
-            self._state.set(f"port:{port}", 1)
-        for port in effects.closes:
-            self._state.set(f"port:{port}", None)
-
-
-def _in_turn(scripts: Sequence[Script]) -> list[tuple[Script, float]]:
-    """Each script with the number of the last use of its pattern that it answers."""
-    answered: dict[tuple[str, ...], float] = {}
-    turns = []
-    for script in scripts:
-        times = math.inf if script.times is None else script.times
-        answered[script.argv] = answered.get(script.argv, 0) + times
-        turns.append((script, answered[script.argv]))
-    return turns
+    def _commit(self) -> None:
+        self._files.full = False
+        self._world.commit()
+        self.state.commit()
 
 
 def lost(host: str) -> ConnectionLost:
@@ -293,13 +310,6 @@ def _plain(value: Value | None) -> object:
     if isinstance(value, Inode | Service):
         return {name: item for name, item in msgspec.structs.asdict(value).items() if item}
     return value
-
-
-def _booted(shell: Shell, unit: str) -> None:
-    service = shell.service(unit)
-    if service is not None and (service.active or service.enabled):
-        changed = msgspec.structs.replace(service, active=service.enabled)
-        set_service(shell, unit, changed, starts=service.enabled)
 
 
 def _concerning(host: str, settings: Sequence[T]) -> tuple[T, ...]:

@@ -19,6 +19,7 @@ SETTINGS = {
     "net.core.somaxconn": "4096",
     "net.ipv4.ip_forward": "0",
     "net.ipv4.ip_local_port_range": "32768\t60999",
+    "net.ipv4.ip_local_reserved_ports": "",
     "net.ipv6.conf.all.forwarding": "0",
     "vm.max_map_count": "65530",
     "vm.overcommit_memory": "0",
@@ -61,7 +62,8 @@ def sysctl(shell: Shell, args: Sequence[str]) -> Completed:
     place = place_of(key)
     if (found := shell.files.lookup(place)) is None:
         return failed(f"sysctl: cannot stat {place}: No such file or directory")
-    if re.fullmatch(r"[\d\s]+", found.text) and not re.fullmatch(r"[\d\s]+", value):
+    numbers = re.compile(r"\s*\d[\d\s]*")
+    if numbers.fullmatch(found.text) and not numbers.fullmatch(value):
         return failed(f'sysctl: setting key "{key}": Invalid argument')
     _set(shell, key, value)
     return OK

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from posixpath import dirname
 
 from kubexm.connector.base import Completed
+from kubexm.sim.brought import Package, package
 from kubexm.sim.delivered import service, unit_name
 from kubexm.sim.settings import PackageSettings
 from kubexm.sim.shell import OK, Program, Shell, failed
-from kubexm.sim.systemd import set_service
+from kubexm.sim.starting import set_service
 
 _FORMAT = "${Package}\\t${Version}\\t${db:Status-Status}\\n"
 _PLAIN = PackageSettings()
@@ -39,15 +40,22 @@ def apt_get(shell: Shell, args: Sequence[str]) -> Completed:
 
 def _install(shell: Shell, wanted: str) -> None:
     name, _, version = wanted.partition("=")
-    brings = shell.around.archive.get(name, _PLAIN)
+    brings = _brought(shell, name)
     version = version or brings.version
     if shell.version(name) == version:
         return
     shell.state.set(f"package:{name}", version)
-    for path, text in brings.files.items():
-        shell.files.make_directory(dirname(path), parents=True)
-        shell.files.write(path, text.encode())
-    for unit, settings in brings.services.items():
+    for user, number in brings.users.items():
+        if shell.user_id(user) is None:
+            shell.state.set(f"user:{user}", number)
+            shell.state.set(f"group:{user}", number)
+    for path, text in brings.content.items():
+        _lay(shell, path, text, 0o644)
+    for path, text in brings.executables.items():
+        _lay(shell, path, text, 0o755)
+    for unit in brings.units if brings.starts else ():
+        shell.run(("systemctl", "enable", "--now", unit))
+    for unit, settings in _settings(shell, name).services.items():
         if shell.service(unit_name(unit)) is None:
             set_service(shell, unit_name(unit), service(settings), starts=settings.active)
 
@@ -55,13 +63,48 @@ def _install(shell: Shell, wanted: str) -> None:
 def _remove(shell: Shell, name: str) -> None:
     if shell.version(name) is None:
         return
-    brings = shell.around.archive.get(name, _PLAIN)
-    for unit in brings.services:
+    brings = _brought(shell, name)
+    for unit in brings.units:
+        if shell.service(unit) is not None:
+            shell.run(("systemctl", "disable", "--now", unit))
+    for unit in _settings(shell, name).services:
         shell.state.set(f"service:{unit_name(unit)}", None)
-    for path in brings.files:
-        if shell.files.lookup(path) is not None:
-            shell.files.remove(path)
+    for path in (*brings.content, *brings.executables):
+        _take_away(shell, path)
+    for user in brings.users:
+        shell.state.set(f"user:{user}", None)
+        shell.state.set(f"group:{user}", None)
     shell.state.set(f"package:{name}", None)
+
+
+def _settings(shell: Shell, name: str) -> PackageSettings:
+    return shell.around.archive.get(name, _PLAIN)
+
+
+def _brought(shell: Shell, name: str) -> Package:
+    """What comes with a package: what the settings of the world say, else what is known of it."""
+    if (settings := shell.around.archive.get(name)) is not None:
+        return Package(settings.version, files=settings.files)
+    return package(name, shell.around.machine.os_id) or Package(_PLAIN.version)
+
+
+def _lay(shell: Shell, path: str, text: str, mode: int) -> None:
+    shell.files.make_directory(dirname(path), parents=True)
+    # What somebody has changed stays as it is.
+    if shell.files.lookup(path) is None or mode & 0o111:
+        shell.files.write(path, text.encode(), mode=mode)
+
+
+def _take_away(shell: Shell, path: str) -> None:
+    """Remove a file, and the directories above that are empty without it."""
+    if shell.files.lookup(path) is not None:
+        shell.files.remove(path)
+    above = dirname(path)
+    while not shell.state.was_delivered(above) and shell.files.lookup(above) is not None:
+        if shell.files.children(above):
+            return
+        shell.files.remove(above)
+        above = dirname(above)
 
 
 def dpkg_query(shell: Shell, args: Sequence[str]) -> Completed:

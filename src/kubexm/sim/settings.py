@@ -204,3 +204,12 @@ class WorldSettings(
     """What the package archive holds; any other name can be had too, and brings nothing along."""
     scripts: tuple[Script, ...] = ()
     faults: tuple[Fault, ...] = ()
+    addresses: dict[str, tuple[str, ...]] = {}
+    """Of hosts by name, the main one first; any other host gets one that is made up."""
+    balancers: dict[str, tuple[str, ...]] = {}
+    """Load balancers that are none of the hosts: where each hands connections on to, such as
+    `10.0.0.11:6443`, by its own address, or name, and port."""
+    outside: bool = True
+    """Whether sites outside of the world answer."""
+    bundled: bool = False
+    """Whether every file and image of a cluster is at hand already, as with a bundle."""

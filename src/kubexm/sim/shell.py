@@ -13,26 +13,59 @@ from kubexm.connector.base import Command, Completed
 from kubexm.errors import Refused
 from kubexm.sim.filesystem import Filesystem
 from kubexm.sim.settings import Machine, PackageSettings
-from kubexm.sim.state import HostState, Service
+from kubexm.sim.state import HostState, Service, Socket
 
 OK = Completed(0)
 
 
 class Surroundings(Protocol):
-    """What a host knows beside its own state."""
+    """What a host knows beside its own state; what is changed there is kept with the command."""
+
+    @property
+    def name(self) -> str: ...
 
     @property
     def machine(self) -> Machine: ...
 
     @property
     def archive(self) -> Mapping[str, PackageSettings]:
-        """What packages bring along."""
+        """What packages bring along, as the settings of the world say."""
 
     @property
-    def address(self) -> str: ...
+    def addresses(self) -> tuple[str, ...]:
+        """The host's own, the main one first."""
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        """Virtual ones that it has at the moment."""
+
+    @property
+    def outside(self) -> bool:
+        """Whether sites outside of the world answer."""
+
+    def run(self, shell: Shell, argv: Sequence[str]) -> Completed:
+        """Carry out another command on the host."""
+
+    def resolved(self, name: str) -> tuple[str, ...]:
+        """The addresses of a name, as this host finds them; none if nobody knows it."""
 
     def listens(self, where: str, port: int) -> bool:
-        """Whether somebody answers at a port, here or on another host of the world."""
+        """Whether somebody accepts connections at a port, here or anywhere else."""
+
+    def reached(self, where: str, port: int) -> tuple[str, ...]:
+        """The hosts of the world that answer there, behind load balancers too, in turn."""
+
+    def holder(self, socket: Socket) -> str:
+        """Who on this host has a port already; nothing if it is free."""
+
+    def candidate(self, address: str) -> None:
+        """Have it known that this host may come to hold an address."""
+
+    def shared(self, name: str) -> HostState:
+        """State that belongs to no host; its name begins with `@`."""
+
+    def shell_of(self, host: str) -> Shell | None:
+        """Another host of the world; None if there is none of this name, or it is down."""
 
 
 class Shell(msgspec.Struct, frozen=True):
@@ -46,6 +79,11 @@ class Shell(msgspec.Struct, frozen=True):
     @property
     def user(self) -> str:
         return self.command.user or "root"
+
+    def run(self, argv: Sequence[str]) -> Completed:
+        """Carry out another command on the same host, as root."""
+        command = Command(tuple(argv))
+        return self.around.run(msgspec.structs.replace(self, command=command), argv)
 
     def path(self, text: str) -> str:
         """An absolute path, from where the command runs."""

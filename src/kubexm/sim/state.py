@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeVar
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -32,17 +32,36 @@ class Inode(msgspec.Struct, frozen=True, tag="path", omit_defaults=True, gc=Fals
     target: str = ""
 
 
+class Socket(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where somebody accepts TCP connections; without an address, at all of them."""
+
+    port: int
+    address: str = ""
+    forwards: tuple[str, ...] = ()
+    """Where a load balancer hands a connection on to, such as `10.0.0.1:6443`."""
+
+
 class Service(msgspec.Struct, frozen=True, tag="service", omit_defaults=True):
-    """A unit of systemd; `loaded` is the sha256 of the unit file it was read from."""
+    """A unit of systemd; `loaded` is the digest of the unit files it was read from."""
 
     active: bool = False
     enabled: bool = False
     masked: bool = False
     ports: tuple[int, ...] = ()
+    """Open while it runs, as the settings of the world say."""
     loaded: str = ""
+    program: str = ""
+    """What it was started with, if a unit file says so."""
+    sockets: tuple[Socket, ...] = ()
+    """What that has opened."""
+    failed: str = ""
+    """Why it does not run."""
+    retrying: bool = False
+    """Whether systemd starts it again and again."""
 
 
 Value = Inode | Service | str | int
+T = TypeVar("T")
 
 
 class Change(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -62,14 +81,14 @@ class Line(msgspec.Struct, frozen=True, array_like=True):
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Line).decode
-_VOLATILE = ("script:", "starts:", "switch:", "/proc/")
+_VOLATILE = ("script:", "starts:", "switch:", "candidate:", "token:", "/proc/")
 """How often something happened and whether a host is on are not what a run leaves behind."""
 
 
 class HostState:
     """The cells of one host over what it was delivered with."""
 
-    __slots__ = ("_base", "_cells", "_changed", "_journals", "name", "number")
+    __slots__ = ("_base", "_cells", "_changed", "_followed", "_journals", "name", "number")
 
     def __init__(self, name: str, base: Mapping[str, Value], journals: Journals) -> None:
         self.name = name
@@ -79,6 +98,7 @@ class HostState:
         self._journals = journals
         self._cells: dict[str, Change] = {}
         self._changed: dict[str, Value | None] = {}
+        self._followed: dict[str, Any] = {}
         self._load()
 
     def get(self, key: str) -> Value | None:
@@ -91,6 +111,14 @@ class HostState:
         cell = self._cells.get(key)
         self._cells[key] = Change(key, value, 1 if cell is None else cell.times + 1)
         self._changed[key] = value
+        self._followed.clear()
+
+    def follows(self, key: str, find: Callable[[], T]) -> T:
+        """What follows from the cells of this host alone: found once, until one of them changes."""
+        if key not in self._followed:
+            self._followed[key] = find()
+        found: T = self._followed[key]
+        return found
 
     def was_delivered(self, key: str) -> bool:
         """Whether the host came with something in this cell."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 from kubexm.connector.base import Completed
+from kubexm.sim.network import OUTSIDE
 from kubexm.sim.shell import OK, Program, Shell, failed, options, said
 from kubexm.sim.users import groups_of
 
@@ -28,7 +29,7 @@ def echo(_shell: Shell, args: Sequence[str]) -> Completed:
 
 def hostname(shell: Shell, args: Sequence[str]) -> Completed:
     if list(args) == ["-I"]:
-        return said(f"{shell.around.address} \n")
+        return said(" ".join((*shell.around.addresses, *shell.around.held)) + " \n")
     if not args:
         return Completed(0, shell.files.read(_HOSTNAME))
     if args[0] == "--" and len(args) == 2:
@@ -81,16 +82,26 @@ def bash(shell: Shell, args: Sequence[str]) -> Completed:
 
 
 def curl(shell: Shell, args: Sequence[str]) -> Completed:
-    """Only what asks for a status; whoever listens at the port of the URL answers 200."""
-    given, urls = options(shell, args, flags="sS", valued="omw")
+    """Only what asks for a status; whoever answers at the port of the URL says 200."""
+    given, urls = options(shell, args, flags="sSk", valued="omw")
     if given.get("w") != "%{http_code}" or len(urls) != 1:
         raise shell.unexpected()
     url = urlsplit(urls[0])
-    port = url.port or (443 if url.scheme == "https" else 80)
-    if shell.around.listens(url.hostname or "", port):
+    host, port = url.hostname or "", url.port or (443 if url.scheme == "https" else 80)
+    around = shell.around
+    if not around.resolved(host):
+        return _unanswered(6, f"Could not resolve host: {host}")
+    if around.reached(host, port):
         return said("200")
-    complaint = f"curl: (7) Failed to connect to {url.hostname} port {port}\n"
-    return Completed(7, b"000", complaint.encode())
+    if not around.listens(host, port):
+        return _unanswered(7, f"Failed to connect to {host} port {port}")
+    if OUTSIDE in around.resolved(host):
+        return said("200")
+    return _unanswered(35, "Connection reset by peer")
+
+
+def _unanswered(code: int, why: str) -> Completed:
+    return Completed(code, b"000", f"curl: ({code}) {why}\n".encode())
 
 
 PROGRAMS: Mapping[str, Program] = {

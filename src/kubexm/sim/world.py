@@ -15,10 +15,15 @@ from kubexm.sim.connector import SimConnector
 from kubexm.sim.delivered import Delivered, shared_cells
 from kubexm.sim.filesystem import Blobs
 from kubexm.sim.host import SimHost
+from kubexm.sim.network import Network
 from kubexm.sim.settings import Machine, WorldSettings
+from kubexm.sim.shell import Shell
 from kubexm.sim.state import HostState, Journals
 
 _FORMAT = "kubexm-world/1"
+_NETWORK = "@network"
+_HELD = "held:"
+"""Begins the name of a cell that tells at which path a host holds state that hosts share."""
 _ANEW = "remove the directory to begin anew, or make another world with `--world NEW`"
 
 
@@ -36,7 +41,12 @@ class World:
         self._journals = Journals(path / "hosts")
         self._blobs = Blobs(path / "blobs")
         self._hosts: dict[str, SimHost] = {}
+        self._apart: dict[str, HostState] = {}
+        self._touched: dict[str, HostState] = {}
         self._holder: HolderFile | None = None
+        self.network = Network(
+            settings, self._neighbour, self._host_names, lambda: self.shared(_NETWORK)
+        )
         kinds = ("", *settings.machines)
         self._shared = {kind: shared_cells(self._machine(kind)) for kind in kinds}
 
@@ -74,6 +84,26 @@ class World:
             found = self._hosts[name] = self._load(name)
         return found
 
+    def shared(self, name: str) -> HostState:
+        """State of the world that belongs to no host; its name begins with `@`."""
+        if (found := self._apart.get(name)) is None:
+            found = self._apart[name] = HostState(name, {}, self._journals)
+        self._touched[name] = found
+        return found
+
+    def shell_of(self, host: str) -> Shell | None:
+        """A host for a command of another one; None if there is none, or it is down."""
+        found = self._neighbour(host)
+        if found is None or not found.is_up:
+            return None
+        self._touched[host] = found.state
+        return found.shell()
+
+    def commit(self) -> None:
+        """Write down what a command has changed beside its own host."""
+        while self._touched:
+            self._touched.popitem()[1].commit()
+
     def connector(self, host: str) -> SimConnector:
         """A new connection to a host."""
         return SimConnector(self.host(host), self.path / "control")
@@ -89,34 +119,61 @@ class World:
 
     def snapshot(self) -> dict[str, dict[str, object]]:
         """All that is not as it was delivered, by host: equal worlds have equal snapshots."""
-        found = {name: self.host(name).difference() for name in self._journals.names()}
+        found = {name: self._difference(name) for name in self._journals.names()}
         return {name: difference for name, difference in found.items() if difference}
 
     def mutations(self) -> dict[str, dict[str, int]]:
         """How often each resource of each host was changed, over the world's whole life."""
-        return {name: self.host(name).mutations() for name in self._journals.names()}
+        return {name: self._state(name).mutations() for name in self._journals.names()}
 
     def close(self) -> None:
         """Close its files; all is on disk already."""
         self._journals.close()
 
+    def permit(self) -> None:
+        """Raise if another run acts in this world by now."""
+        if self._holder is not None:
+            self._holder.require()
+
     def _load(self, name: str) -> SimHost:
         kind = next((glob for glob in self.settings.machines if fnmatchcase(name, glob)), "")
         base = Delivered(self.settings.seed, name, self._shared[kind])
         state = HostState(name, base, self._journals)
-        machine = self._machine(kind)
-        return SimHost(state, self._blobs, self.settings, machine, self._neighbour, self._permit)
-
-    def _permit(self) -> None:
-        if self._holder is not None:
-            self._holder.require()
+        self.network.joined(name)
+        return SimHost(state, self._blobs, self.settings, self._machine(kind), self)
 
     def _machine(self, kind: str) -> Machine:
         return self.settings.machines.get(kind, self.settings.machine)
 
     def _neighbour(self, name: str) -> SimHost | None:
-        known = name in self._hosts or self._journals.path(name).exists()
+        known = (
+            name in self._hosts
+            or name in self.settings.addresses
+            or (_may_be_a_host(name) and self._journals.path(name).exists())
+        )
         return self.host(name) if known else None
+
+    def _host_names(self) -> list[str]:
+        return [name for name in self._journals.names() if _may_be_a_host(name)]
+
+    def _state(self, name: str) -> HostState:
+        return self.host(name).state if _may_be_a_host(name) else self.shared(name)
+
+    def _difference(self, name: str) -> dict[str, object]:
+        if _may_be_a_host(name):
+            return self.host(name).difference()
+        return {**self.shared(name).difference()} if self._is_held(name) else {}
+
+    def _is_held(self, name: str) -> bool:
+        """Whether state beside the hosts still counts: where hosts hold it, one of them does."""
+        state = self.shared(name)
+        holders = {key.removeprefix(_HELD): state.get(key) for key in state.keys(_HELD)}
+        places = ((self.host(host), str(path)) for host, path in holders.items())
+        return not holders or any(host.has(path) for host, path in places)
+
+
+def _may_be_a_host(name: str) -> bool:
+    return not name.startswith("@")
 
 
 def _settings(data: bytes, where: str) -> WorldSettings:

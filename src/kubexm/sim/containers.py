@@ -1,0 +1,188 @@
+"""Simulated containerd: how it was started, which images it has, and what it can run.
+
+Its images are files below its root, so that whoever removes that has removed them.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from posixpath import dirname
+from typing import Any
+from urllib.parse import quote, unquote
+
+import msgspec
+
+from kubexm.common import layout
+from kubexm.sim import registries, standins
+from kubexm.sim.daemons import Daemon, Ended, Start
+from kubexm.sim.shell import Shell
+from kubexm.sim.state import Socket
+
+KUBERNETES = "k8s.io"
+_CELL = "containerd:started"
+_ROOT = "/var/lib/containerd"
+_STORE = "io.containerd.metadata.v1.bolt"
+_OLD = "io.containerd.grpc.v1.cri"
+_IMAGES, _RUNTIME = "io.containerd.cri.v1.images", "io.containerd.cri.v1.runtime"
+_NEEDED_TO_RUN = ("containerd-shim-runc-v2", "runc")
+
+
+class Started(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a containerd was started with."""
+
+    root: str = _ROOT
+    systemd_cgroup: bool = False
+    sandbox: str = ""
+    hosts_dir: str = ""
+    version: str = ""
+
+
+class Containerd(Daemon):
+    """containerd itself: it takes only a configuration of a form that it knows."""
+
+    def starts(self, start: Start) -> Sequence[Socket]:
+        config = _config(start)
+        started = _started(config, start.version)
+        start.shell.files.make_directory(f"{started.root}/{_STORE}", 0o711, parents=True)
+        socket = config.get("grpc", {}).get("address", layout.CONTAINERD_SOCKET)
+        start.shell.files.make_directory(dirname(socket), 0o711, parents=True)
+        start.shell.files.write(socket, b"", mode=0o660)
+        start.shell.state.set(_CELL, msgspec.json.encode(started).decode())
+        return ()
+
+    def stops(self, shell: Shell, unit: str) -> None:
+        shell.state.set(_CELL, None)
+        if shell.files.lookup(dirname(layout.CONTAINERD_SOCKET)) is not None:
+            shell.files.remove_tree(dirname(layout.CONTAINERD_SOCKET))
+
+
+def started(shell: Shell) -> Started | None:
+    """What containerd was started with; None if it does not run."""
+    found = shell.state.get(_CELL)
+    return msgspec.json.decode(found, type=Started) if isinstance(found, str) else None
+
+
+def is_running(shell: Shell) -> bool:
+    """Whether containerd answers."""
+    return shell.state.get(_CELL) is not None
+
+
+def systemd_cgroup(shell: Shell) -> bool:
+    """Whether it lets systemd manage control groups."""
+    found = started(shell)
+    return found is not None and found.systemd_cgroup
+
+
+def sandbox_image(shell: Shell) -> str:
+    """The image that holds the network of a pod."""
+    found = started(shell)
+    return "" if found is None else found.sandbox
+
+
+def images(shell: Shell, namespace: str = KUBERNETES) -> set[str]:
+    """The names of all images of a namespace."""
+    place = _place(shell, namespace)
+    found = [] if shell.files.lookup(place) is None else shell.files.children(place)
+    return set(map(unquote, found))
+
+
+def has(shell: Shell, image: str, namespace: str = KUBERNETES) -> bool:
+    """Whether an image is there, by its full name."""
+    return shell.files.lookup(_place(shell, namespace, image)) is not None
+
+
+def keep(shell: Shell, image: str, namespace: str = KUBERNETES) -> None:
+    """Have an image."""
+    place = _place(shell, namespace, image)
+    shell.files.make_directory(dirname(place), 0o711, parents=True)
+    shell.files.write(place, f"{standins.machine_arch(shell)}\n".encode(), mode=0o600)
+
+
+def drop(shell: Shell, image: str, namespace: str = KUBERNETES) -> bool:
+    """Have an image no more; False if it was not there."""
+    if not has(shell, image, namespace):
+        return False
+    shell.files.remove(_place(shell, namespace, image))
+    return True
+
+
+def can_pull(shell: Shell, image: str) -> str:
+    """Why Kubernetes can't have an image pulled on a host; nothing if it can."""
+    found = started(shell)
+    if found is None:
+        return _no_daemon()
+    return registries.obstacle(shell, image, found.hosts_dir)
+
+
+def pull(shell: Shell, image: str, namespace: str = KUBERNETES) -> str:
+    """Have an image pulled, as Kubernetes does; why not, or nothing."""
+    why = can_pull(shell, image)
+    if not why:
+        keep(shell, image, namespace)
+    return why
+
+
+def can_run(shell: Shell) -> str:
+    """Why no container starts on a host; nothing if they do."""
+    if not is_running(shell):
+        return _no_daemon()
+    for program in _NEEDED_TO_RUN:
+        if standins.place(shell, program) is None:
+            return f'exec: "{program}": executable file not found in $PATH'
+        if (refusal := standins.refusal(shell, program)) is not None:
+            return refusal.error_text
+    return ""
+
+
+def _no_daemon() -> str:
+    return (
+        f'failed to dial "{layout.CONTAINERD_SOCKET}": connection error: desc = "transport: error'
+        f" while dialing: dial unix {layout.CONTAINERD_SOCKET}: connect: no such file or directory"
+        '"'
+    )
+
+
+def _place(shell: Shell, namespace: str, image: str = "") -> str:
+    found = started(shell)
+    root = _ROOT if found is None else found.root
+    place = f"{root}/{_STORE}/{namespace}"
+    return f"{place}/{quote(image, safe=':')}" if image else place
+
+
+def _config(start: Start) -> dict[str, Any]:
+    given = start.option("--config", "-c")
+    # Without a word about it, it does without one.
+    if not given and start.shell.files.lookup(layout.CONTAINERD_CONFIG) is None:
+        return {"version": 2}
+    path = given or layout.CONTAINERD_CONFIG
+    try:
+        config = tomllib.loads(start.read(path).decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Ended(f"containerd: failed to load TOML: {path}: {error}") from error
+    known = (2,) if start.version.removeprefix("v").startswith("1.") else (2, 3)
+    if (version := config.get("version", 1)) not in known:
+        latest = known[-1]
+        raise Ended(f"containerd: expected containerd config version `{latest}`, got `{version}`")
+    return config
+
+
+def _started(config: dict[str, Any], version: str) -> Started:
+    plugins = config.get("plugins", {})
+    if config["version"] == 2:
+        runtime = images = plugins.get(_OLD, {})
+        sandbox = images.get("sandbox_image", "")
+    else:
+        runtime, images = plugins.get(_RUNTIME, {}), plugins.get(_IMAGES, {})
+        sandbox = images.get("pinned_images", {}).get("sandbox", "")
+    runc = runtime.get("containerd", {}).get("runtimes", {}).get("runc", {})
+    return Started(
+        root=config.get("root", _ROOT),
+        systemd_cgroup=runc.get("options", {}).get("SystemdCgroup", False),
+        sandbox=sandbox or "registry.k8s.io/pause:3.10",
+        hosts_dir=images.get("registry", {}).get("config_path", ""),
+        version=version,
+    )
+
+
+DAEMON = Containerd()

@@ -1,0 +1,225 @@
+"""The static pods that kubeadm writes: the programs of a control plane, with their flags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from kubexm.common import layout
+from kubexm.sim.kubeadmcerts import Failed, put
+from kubexm.sim.kubeadmconfig import ApiEndpoint, Arg, ClusterConfiguration, Volume
+from kubexm.sim.kubeadmimages import of_etcd, of_kubernetes
+from kubexm.sim.kubedocs import Object, text
+from kubexm.sim.shell import Shell
+
+
+def write(
+    shell: Shell,
+    cluster: ClusterConfiguration,
+    endpoint: ApiEndpoint,
+    patches: str,
+    names: Iterable[str] = ("apiserver", "controller-manager", "scheduler"),
+) -> None:
+    """Write the pods of a control plane."""
+    _require(shell, patches)
+    made = {
+        "apiserver": (cluster.api_server, _api_server(cluster, endpoint)),
+        "controller-manager": (cluster.controller_manager, _controller_manager(cluster)),
+        "scheduler": (cluster.scheduler, _scheduler()),
+    }
+    for name in names:
+        component, flags = made[name]
+        program = f"kube-{name}"
+        paths = [*_paths(cluster, name), *component.extra_volumes]
+        image = of_kubernetes(cluster, program)
+        _put(shell, _pod(program, image, flags, component.extra_args, paths))
+
+
+def write_etcd(
+    shell: Shell,
+    cluster: ClusterConfiguration,
+    endpoint: ApiEndpoint,
+    node: str,
+    initial: Mapping[str, str],
+) -> None:
+    """Write the pod of a member of etcd; `initial` are the others, none for the first."""
+    local = cluster.local_etcd
+    assert local is not None, "kubeadm runs it"
+    if shell.files.lookup(local.data_dir) is None:
+        shell.files.make_directory(local.data_dir, parents=True)
+    shell.files.change(local.data_dir, mode=0o700)
+    flags = _etcd(cluster, endpoint, node, initial) | {"data-dir": local.data_dir}
+    paths = [
+        _volume("etcd-data", local.data_dir),
+        _volume("etcd-certs", f"{cluster.certificates_dir}/etcd"),
+    ]
+    _put(shell, _pod("etcd", of_etcd(shell, cluster, local), flags, local.extra_args, paths))
+
+
+def peer_url(endpoint: ApiEndpoint) -> str:
+    """Where other members find the one of a control plane."""
+    return f"https://{_bracketed(endpoint.advertise_address)}:2380"
+
+
+def api_url(endpoint: ApiEndpoint) -> str:
+    """Where the API server of a control plane is."""
+    return f"https://{_bracketed(endpoint.advertise_address)}:{endpoint.bind_port}"
+
+
+def _bracketed(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
+
+
+def _api_server(cluster: ClusterConfiguration, endpoint: ApiEndpoint) -> dict[str, str]:
+    pki = cluster.certificates_dir
+    outer = cluster.etcd.external
+    etcd = (
+        (",".join(outer.endpoints), outer.ca_file, outer.cert_file, outer.key_file)
+        if outer
+        else (
+            f"https://{'[::1]' if ':' in endpoint.advertise_address else '127.0.0.1'}:2379",
+            f"{pki}/etcd/ca.crt",
+            f"{pki}/apiserver-etcd-client.crt",
+            f"{pki}/apiserver-etcd-client.key",
+        )
+    )
+    return {
+        "advertise-address": endpoint.advertise_address,
+        "client-ca-file": f"{pki}/ca.crt",
+        **dict(zip(_ETCD_FLAGS, etcd, strict=True)),
+        "kubelet-client-certificate": f"{pki}/apiserver-kubelet-client.crt",
+        "kubelet-client-key": f"{pki}/apiserver-kubelet-client.key",
+        "proxy-client-cert-file": f"{pki}/front-proxy-client.crt",
+        "proxy-client-key-file": f"{pki}/front-proxy-client.key",
+        "requestheader-client-ca-file": f"{pki}/front-proxy-ca.crt",
+        "secure-port": str(endpoint.bind_port),
+        "service-account-key-file": f"{pki}/sa.pub",
+        "service-account-signing-key-file": f"{pki}/sa.key",
+        "service-cluster-ip-range": cluster.networking.service_subnet,
+        "tls-cert-file": f"{pki}/apiserver.crt",
+        "tls-private-key-file": f"{pki}/apiserver.key",
+    }
+
+
+_ETCD_FLAGS = ("etcd-servers", "etcd-cafile", "etcd-certfile", "etcd-keyfile")
+
+
+def _controller_manager(cluster: ClusterConfiguration) -> dict[str, str]:
+    pki, own = cluster.certificates_dir, f"{layout.KUBERNETES}/controller-manager.conf"
+    flags = {
+        "authentication-kubeconfig": own,
+        "authorization-kubeconfig": own,
+        "client-ca-file": f"{pki}/ca.crt",
+        "cluster-signing-cert-file": f"{pki}/ca.crt",
+        "cluster-signing-key-file": f"{pki}/ca.key",
+        "kubeconfig": own,
+        "requestheader-client-ca-file": f"{pki}/front-proxy-ca.crt",
+        "root-ca-file": f"{pki}/ca.crt",
+        "service-account-private-key-file": f"{pki}/sa.key",
+    }
+    if cluster.networking.pod_subnet:
+        flags |= {"allocate-node-cidrs": "true", "cluster-cidr": cluster.networking.pod_subnet}
+    return flags
+
+
+def _scheduler() -> dict[str, str]:
+    own = f"{layout.KUBERNETES}/scheduler.conf"
+    return {
+        "authentication-kubeconfig": own,
+        "authorization-kubeconfig": own,
+        "kubeconfig": own,
+    }
+
+
+def _etcd(
+    cluster: ClusterConfiguration, endpoint: ApiEndpoint, node: str, initial: Mapping[str, str]
+) -> dict[str, str]:
+    pki, address = f"{cluster.certificates_dir}/etcd", _bracketed(endpoint.advertise_address)
+    here = "[::1]" if ":" in endpoint.advertise_address else "127.0.0.1"
+    members = {**initial, node: peer_url(endpoint)}
+    return {
+        "name": node,
+        "advertise-client-urls": f"https://{address}:2379",
+        "cert-file": f"{pki}/server.crt",
+        "initial-advertise-peer-urls": peer_url(endpoint),
+        "initial-cluster": ",".join(f"{name}={url}" for name, url in members.items()),
+        **({"initial-cluster-state": "existing"} if initial else {}),
+        "key-file": f"{pki}/server.key",
+        "listen-client-urls": f"https://{here}:2379,https://{address}:2379",
+        "listen-metrics-urls": f"http://{here}:2381",
+        "listen-peer-urls": peer_url(endpoint),
+        "peer-cert-file": f"{pki}/peer.crt",
+        "peer-key-file": f"{pki}/peer.key",
+        "peer-trusted-ca-file": f"{pki}/ca.crt",
+        "trusted-ca-file": f"{pki}/ca.crt",
+    }
+
+
+def _paths(cluster: ClusterConfiguration, name: str) -> list[Volume]:
+    if name == "scheduler":
+        return [_file("kubeconfig", f"{layout.KUBERNETES}/scheduler.conf")]
+    shared = [_volume("k8s-certs", cluster.certificates_dir)]
+    if name == "controller-manager":
+        shared.append(_file("kubeconfig", f"{layout.KUBERNETES}/controller-manager.conf"))
+    outer = cluster.etcd.external
+    if name == "apiserver" and outer is not None:
+        files = (outer.ca_file, outer.cert_file, outer.key_file)
+        above = {path.rpartition("/")[0] for path in files}
+        apart = (path for path in sorted(above) if not path.startswith(cluster.certificates_dir))
+        shared += [_volume(f"etcd-certs-{number}", path) for number, path in enumerate(apart)]
+    return shared
+
+
+def _volume(name: str, path: str) -> Volume:
+    return Volume(name, path, path, path_type="DirectoryOrCreate")
+
+
+def _file(name: str, path: str) -> Volume:
+    return Volume(name, path, path, path_type="FileOrCreate")
+
+
+def _pod(
+    name: str,
+    image: str,
+    flags: Mapping[str, str],
+    extra: Iterable[Arg],
+    volumes: Iterable[Volume],
+) -> Object:
+    """A pod of one program on the network of the host."""
+    flags = {**flags, **{arg.name: arg.value for arg in extra}}
+    volumes = tuple(volumes)
+    container = {
+        "name": name,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": [name, *(f"--{flag}={value}" for flag, value in sorted(flags.items()))],
+        "volumeMounts": [
+            {"name": one.name, "mountPath": one.mount_path, "readOnly": one.read_only}
+            for one in volumes
+        ],
+    }
+    paths = [
+        {"name": one.name, "hostPath": {"path": one.host_path, "type": one.path_type}}
+        for one in volumes
+    ]
+    labels = {"component": name, "tier": "control-plane"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "kube-system", "labels": labels},
+        "spec": {
+            "containers": [container],
+            "hostNetwork": True,
+            "priorityClassName": "system-node-critical",
+            "volumes": paths,
+        },
+    }
+
+
+def _put(shell: Shell, pod: Object) -> None:
+    path = f"{layout.MANIFESTS}/{pod['metadata']['name']}.yaml"
+    put(shell, path, text(pod).encode(), 0o600)
+
+
+def _require(shell: Shell, patches: str) -> None:
+    if patches and shell.files.lookup(patches) is None:
+        raise Failed(f"the directory of patches {patches} does not exist")

@@ -1,0 +1,158 @@
+"""Static pods: what the kubelet of a host runs by files, and what keeps it from that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from posixpath import dirname
+
+import msgspec
+
+from kubexm.sim import containers, kubelet
+from kubexm.sim.kubedocs import Object, Unreadable, document, entries, part
+from kubexm.sim.shell import Shell
+
+_KINDS = {"File": "file", "Directory": "directory"}
+"""What has to be at a path of the host, by the type of the volume."""
+_WRITTEN = frozenset(("audit-log-path", "cert-dir", "data-dir", "log-file", "wal-dir"))
+"""Flags whose paths the program makes by itself."""
+
+
+class StaticPod(msgspec.Struct, frozen=True):
+    """A pod of one program, as its file describes it."""
+
+    name: str
+    images: tuple[str, ...]
+    command: tuple[str, ...]
+    """Of its first container: program and arguments."""
+    environment: Mapping[str, str]
+    volumes: Mapping[str, str]
+    """Types of volumes by the path on the host; empty where nothing has to be there."""
+    mounts: Mapping[str, str]
+    """Paths of the host by those inside."""
+
+    def flag(self, name: str) -> str:
+        """The value of a flag; nothing if it is not given."""
+        sign = f"--{name}="
+        found = [word.removeprefix(sign) for word in self.command if word.startswith(sign)]
+        return found[-1] if found else ""
+
+    def place(self, path: str) -> str:
+        """Where a path of the program lies on the host; nothing if nowhere."""
+        above = path
+        while above not in self.mounts and above not in ("/", ""):
+            above = dirname(above)
+        return self.mounts[above] + path[len(above) :] if above in self.mounts else ""
+
+
+def find(shell: Shell, name: str) -> StaticPod | None:
+    """The pod in the file of this name."""
+    directory = kubelet.configuration(shell).get("staticPodPath")
+    return in_directory(shell, directory, name) if directory else None
+
+
+def in_directory(shell: Shell, directory: str, name: str) -> StaticPod | None:
+    """The pod in a file of a directory, whether or not a kubelet knows of that."""
+    return _in_file(shell, f"{directory}/{name}.yaml")
+
+
+def every(shell: Shell) -> tuple[StaticPod, ...]:
+    """All pods that there are files of."""
+    return shell.state.follows("kubelet:pods", lambda: tuple(_every(shell)))
+
+
+def _every(shell: Shell) -> Iterator[StaticPod]:
+    directory = kubelet.configuration(shell).get("staticPodPath")
+    for name in shell.files.children(directory) if directory else ():
+        if (found := _in_file(shell, f"{directory}/{name}")) is not None:
+            yield found
+
+
+def is_running(shell: Shell, name: str) -> bool:
+    """Whether the pod in the file of this name runs."""
+    pod = find(shell, name)
+    return pod is not None and not obstacle(shell, pod)
+
+
+def obstacle(shell: Shell, pod: StaticPod) -> str:
+    """Why a pod does not run; nothing if it does."""
+    if why := kubelet.obstacle(shell):
+        return f"the kubelet does not run: {why}"
+    why = shell.state.follows(f"pod:{pod.name}", lambda: next(_obstacles(shell, pod), ""))
+    return why or image_obstacle(shell, *pod.images)
+
+
+def image_obstacle(shell: Shell, *images: str) -> str:
+    """Why a host can't run containers of images; nothing if it has them or can pull them."""
+    missing = shell.state.follows(f"images:{' '.join(images)}", lambda: _missing(shell, images))
+    if isinstance(missing, str):
+        return missing
+    # Whether they can be pulled is not up to this host alone.
+    reasons = ((image, containers.can_pull(shell, image)) for image in missing)
+    return next((f'Failed to pull image "{image}": {why}' for image, why in reasons if why), "")
+
+
+def _missing(shell: Shell, images: Sequence[str]) -> tuple[str, ...] | str:
+    """The images that a host would have to pull first, or why it runs no containers at all."""
+    if why := containers.can_run(shell):
+        return f"Failed to create pod sandbox: {why}"
+    wanted = (containers.sandbox_image(shell), *images)
+    return tuple(image for image in wanted if not containers.has(shell, image))
+
+
+def _obstacles(shell: Shell, pod: StaticPod) -> Iterator[str]:
+    for path, kind in pod.volumes.items():
+        wanted, found = _KINDS.get(kind, ""), shell.files.lookup(shell.files.resolve(path))
+        if wanted and (found is None or found.kind != wanted):
+            yield f"hostPath type check failed: {path} is not a {wanted}"
+    for flag, path in _read_paths(pod):
+        place = pod.place(path)
+        if not place or shell.files.lookup(shell.files.resolve(place)) is None:
+            yield f"{pod.command[0]}: --{flag}: open {path}: no such file or directory"
+
+
+def _read_paths(pod: StaticPod) -> Iterator[tuple[str, str]]:
+    """The files that a program reads by its flags."""
+    for word in pod.command[1:]:
+        flag, sign, value = word.removeprefix("--").partition("=")
+        if sign and value.startswith("/") and flag not in _WRITTEN:
+            yield flag, value
+
+
+def _in_file(shell: Shell, path: str) -> StaticPod | None:
+    if shell.files.lookup(shell.files.resolve(path)) is None:
+        return None
+    return _parsed(shell.files.read(path))
+
+
+@lru_cache(maxsize=1024)
+def _parsed(data: bytes) -> StaticPod | None:
+    """A pod that can't be read is no pod: the kubelet only says so in its log."""
+    try:
+        found = document(data)
+    except Unreadable:
+        return None
+    if (found.get("apiVersion"), found.get("kind")) != ("v1", "Pod"):
+        return None
+    return _pod(found)
+
+
+def _pod(found: Object) -> StaticPod:
+    spec = found["spec"]
+    first = entries(spec, "containers")[0]
+    volumes = {
+        one["name"]: one["hostPath"] for one in entries(spec, "volumes") if "hostPath" in one
+    }
+    every = (*entries(spec, "initContainers"), *entries(spec, "containers"))
+    return StaticPod(
+        name=found["metadata"]["name"],
+        images=tuple(one["image"] for one in every),
+        command=(*(first.get("command") or ()), *(first.get("args") or ())),
+        environment={one["name"]: str(one.get("value", "")) for one in entries(first, "env")},
+        volumes={one["path"]: part(one, "type") or "" for one in volumes.values()},
+        mounts={
+            mount["mountPath"]: volumes[mount["name"]]["path"]
+            for mount in entries(first, "volumeMounts")
+            if mount["name"] in volumes
+        },
+    )

@@ -1,0 +1,160 @@
+"""Deployments and daemon sets of a simulated cluster: their pods, and how far they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import sha256
+
+import msgspec
+
+from kubexm.sim.kubedocs import Object, entries, part, section
+from kubexm.sim.kubekinds import DAEMON_SET, DEPLOYMENT, NODE, POD, STATEFUL_SET
+from kubexm.sim.kubenodes import host, status
+from kubexm.sim.kubepods import every
+from kubexm.sim.kubepods import obstacle as static_obstacle
+from kubexm.sim.kubeready import Standing
+from kubexm.sim.kubescheduling import fits
+from kubexm.sim.kubestore import Ref
+
+WORKLOADS = (DAEMON_SET, DEPLOYMENT, STATEFUL_SET)
+_UNSCHEDULED = "no nodes are available: none is ready, free of taints and selected by the pod"
+
+
+class Pod(msgspec.Struct, frozen=True):
+    """A pod: where it is, and why it does not run."""
+
+    ref: Ref
+    labels: Object
+    spec: Object
+    node: str
+    """Empty while nobody has found a place for it."""
+    trouble: str
+
+
+def shown(standing: Standing, ref: Ref, found: Object) -> Object:
+    """An object with the status that it has at the moment."""
+    if ref.kind == NODE:
+        silent, trouble = standing.kubelet_obstacle(ref.name), standing.node_obstacle(ref.name)
+        return {**found, "status": status(standing.api, ref.name, silent, trouble)}
+    if ref.kind in WORKLOADS:
+        return {**found, "status": _status(standing, ref, found)}
+    return found
+
+
+def pods(standing: Standing, namespace: str = "") -> Iterator[Object]:
+    """All pods, of one namespace or of all, as the API server shows them."""
+    for kind in WORKLOADS:
+        for ref, found in standing.api.cluster.all(kind, namespace):
+            yield from map(_shown, _pods(standing, ref, found))
+    if namespace in ("", "kube-system"):
+        yield from map(_shown, _static(standing))
+
+
+def _status(standing: Standing, ref: Ref, found: Object) -> Object:
+    if standing.controllers_obstacle():
+        return {}
+    made = list(_pods(standing, ref, found))
+    ready = sum(not pod.trouble for pod in made)
+    seen = {"observedGeneration": part(found, "metadata", "generation") or 1}
+    if ref.kind == DAEMON_SET:
+        return {
+            **seen,
+            "currentNumberScheduled": len(made),
+            "desiredNumberScheduled": len(made),
+            "numberAvailable": ready,
+            "numberMisscheduled": 0,
+            "numberReady": ready,
+            "numberUnavailable": len(made) - ready,
+            "updatedNumberScheduled": len(made),
+        }
+    return {
+        **seen,
+        "availableReplicas": ready,
+        "currentRevision": "1",
+        "readyReplicas": ready,
+        "replicas": len(made),
+        "unavailableReplicas": len(made) - ready,
+        "updateRevision": "1",
+        "updatedReplicas": len(made),
+    }
+
+
+def _pods(standing: Standing, ref: Ref, found: Object) -> Iterator[Pod]:
+    """The pods that a controller makes of one object, on the nodes that a scheduler finds."""
+    if standing.controllers_obstacle():
+        return
+    spec = section(found, "spec", "template", "spec")
+    labels = section(found, "spec", "template", "metadata", "labels")
+    for number, node in enumerate(_places(standing, ref, found)):
+        name = f"{ref.name}-{_suffix(f'{ref.key} {number} {node}')}"
+        why = standing.pod_obstacle(node, ref.namespace, spec) if node else _UNSCHEDULED
+        yield Pod(Ref(POD, ref.namespace, name), labels, spec, node, why)
+
+
+def _places(standing: Standing, ref: Ref, found: Object) -> list[str]:
+    spec = section(found, "spec", "template", "spec")
+    if ref.kind == DAEMON_SET:
+        return [name for name, node in standing.nodes.items() if fits(node, spec, daemon=True)]
+    replicas = part(found, "spec", "replicas")
+    fitting = [name for name, node in standing.nodes.items() if fits(node, spec)]
+    # A node that is not ready has a taint that nobody tolerates for long.
+    ready = [name for name in fitting if not standing.node_obstacle(name)]
+    count = 1 if replicas is None else replicas
+    if spec.get("hostNetwork"):
+        # They have the same ports, so no two come onto one host.
+        return (ready + [""] * count)[:count]
+    return [ready[number % len(ready)] if ready else "" for number in range(count)]
+
+
+def _static(standing: Standing) -> Iterator[Pod]:
+    """Pods that kubelets run by files, as the API server mirrors them."""
+    for name in standing.nodes:
+        there = host(standing.api, name)
+        if there is None or standing.kubelet_obstacle(name):
+            continue
+        for pod in every(there):
+            containers = [{"name": pod.name, "image": image} for image in pod.images]
+            ref = Ref(POD, "kube-system", f"{pod.name}-{name}")
+            labels = {"component": pod.name, "tier": "control-plane"}
+            yield Pod(ref, labels, {"containers": containers}, name, static_obstacle(there, pod))
+
+
+def _shown(pod: Pod) -> Object:
+    states = [
+        {"name": one.get("name"), "ready": not pod.trouble, "restartCount": 0, "state": _state(pod)}
+        for one in entries(pod.spec, "containers")
+    ]
+    metadata = {"name": pod.ref.name, "namespace": pod.ref.namespace, "labels": pod.labels}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {**pod.spec, **({"nodeName": pod.node} if pod.node else {})},
+        "status": {
+            "phase": "Pending" if pod.trouble else "Running",
+            "conditions": _conditions(pod),
+            "containerStatuses": states if pod.node else [],
+        },
+    }
+
+
+def _state(pod: Pod) -> Object:
+    if pod.trouble:
+        return {"waiting": {"reason": "ContainerCreating", "message": pod.trouble}}
+    return {"running": {}}
+
+
+def _conditions(pod: Pod) -> list[Object]:
+    placed: Object = {"type": "PodScheduled", "status": "True"}
+    if not pod.node:
+        placed = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": pod.trouble,
+        }
+    return [placed, {"type": "Ready", "status": "False" if pod.trouble else "True"}]
+
+
+def _suffix(about: str) -> str:
+    return sha256(about.encode()).hexdigest()[:5]
