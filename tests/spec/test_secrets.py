@@ -95,6 +95,10 @@ def wants_a_reference(kind: str, field: str, value: Any) -> bool:
         "path": "/x",
         "text": "x",
         "secrets": {},
+        "name": "x",
+        "as_name": "x/x",
+        "registry": "x",
+        "architectures": ["x"],
     }
     required = {p.field for p in parameters_of(kind).values() if p.required}
     given = {

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kubexm.common.roles import CONTROL_NODE
 from kubexm.config.cluster import Cluster
 from kubexm.config.connection import SshSettings
 from kubexm.config.members import Member
+from kubexm.config.model.hosts import Arch
 from kubexm.config.ways import ways
 from kubexm.spec.inventory import InventoryHost
 
-MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
+MACHINES: Mapping[Arch, str] = {"amd64": "x86_64", "arm64": "aarch64"}
 """What `uname -m` says on each architecture."""
 
 

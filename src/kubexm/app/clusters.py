@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from kubexm.app import versions
+from kubexm.app.params import ClusterParams
 from kubexm.config.cluster import RULES, Cluster, read_cluster
 from kubexm.config.members import GROUPS
 from kubexm.config.model.cluster import ClusterFile
@@ -20,15 +20,6 @@ from kubexm.document.schema import Schema, json_schema
 from kubexm.document.source import DataPath
 from kubexm.resource import catalog
 from kubexm.runtime.secrets import HIDDEN
-
-
-class ClusterParams(msgspec.Struct, frozen=True):
-    """A cluster file."""
-
-    file: Path
-    allow_literal_secrets: bool = False
-    catalogs: tuple[Path, ...] = ()
-    """Catalogs of users, which win over that of kubexm."""
 
 
 class Roles(msgspec.Struct, frozen=True):
@@ -51,7 +42,7 @@ class Summary(msgspec.Struct, frozen=True, rename="camel"):
 
 def validate(params: ClusterParams) -> Summary:
     """What a file declares; `InvalidCluster` with all that is wrong with it."""
-    declared = _read(params).declared
+    declared = read(params).declared
     return Summary(
         declared.name,
         declared.spec.kubernetes.version,
@@ -68,7 +59,7 @@ def validate(params: ClusterParams) -> Summary:
 
 def show(params: ClusterParams, *, defaults: bool) -> dict[str, Any]:
     """The file as it is understood; with `defaults`, also what follows from what is not said."""
-    cluster = _read(params)
+    cluster = read(params)
     data: dict[str, Any] = _in_full(cluster) if defaults else deepcopy(cluster.document.data)
     for finding in [*literals.findings(data)]:
         _conceal(data, finding.path)
@@ -85,11 +76,12 @@ def schema() -> Schema:
     return json_schema(ClusterFile)
 
 
-def _read(params: ClusterParams) -> Cluster:
-    rules = (*RULES, *versions.rules(catalog.load(params.catalogs)))
-    return read_cluster(
-        params.file, allow_literal_secrets=params.allow_literal_secrets, rules=rules
-    )
+def read(params: ClusterParams, known: catalog.Catalog | None = None) -> Cluster:
+    """The cluster of a file, held against the catalog too."""
+    known = known or catalog.load(params.catalogs)
+    rules = (*RULES, *versions.rules(known))
+    allow = params.allow_literal_secrets
+    return read_cluster(params.file, allow_literal_secrets=allow, rules=rules)
 
 
 def _in_full(cluster: Cluster) -> dict[str, Any]:

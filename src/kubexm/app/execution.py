@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
@@ -29,6 +29,7 @@ from kubexm.plan import events
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.records import RunState
 from kubexm.plan.result import GraphExecutionResult
+from kubexm.runtime.assets import NOTHING, Assets
 from kubexm.runtime.build import Confirm, Runtime, RuntimeConfig, nobody_to_ask
 from kubexm.runtime.ledger import Book
 from kubexm.runtime.secrets import SecretVault
@@ -37,7 +38,17 @@ from kubexm.spec.loader import Loader
 from kubexm.store import Lease, Store
 from kubexm.store.process import Process
 
+if TYPE_CHECKING:
+    from kubexm.sim.world import World
+
 SHOWN_HOSTS = 20
+ASSET_KINDS = frozenset(
+    (
+        *("artifact", "binary", "unpacked", "image", "image-archive", "image-pushed"),
+        *("chart-archive", "helm-release", "manifest-file", "undone"),
+    )
+)
+"""Steps that take something out of the store of artifacts."""
 Show = Callable[[Subscription, ExecutionGraph], Awaitable[None]]
 """Follows the events of a run until they end."""
 Facts = Mapping[str, Mapping[str, Any]]
@@ -79,8 +90,12 @@ class Job(msgspec.Struct, frozen=True):
     durations: Mapping[str, float] = msgspec.field(default_factory=dict)
     ledger: Mapping[str, frozenset[str]] = msgspec.field(default_factory=dict)
     """By host the resources of which the store has the first entry."""
+    first: Mapping[str, Mapping[str, Mapping[str, Any]]] = msgspec.field(default_factory=dict)
+    """Those entries themselves, by host and resource, if the graph goes back to them."""
     require_all_hosts: bool = False
     breakpoints: tuple[str, ...] = ()
+    bundled: bool = False
+    """Whether nobody outside may be asked: all comes out of the store of artifacts."""
     claim: Claim | None = None
     """What tells this holder of the run from an earlier one; a dry run holds nothing."""
 
@@ -204,9 +219,24 @@ async def _runtime(job: Job, front: Front, home: Home) -> AsyncIterator[Runtime]
             confirm=front.confirm,
             secrets=front.vault,
             digests=Digests(home.digests),
+            assets=_assets(job, home, world),
         )
         async with Runtime.build(config) as runtime:
             yield runtime
+
+
+def _assets(job: Job, home: Home, world: World | None) -> Assets:
+    """Files and images that go to hosts; most runs have none, and load nothing for them."""
+    if not any(node.step.kind in ASSET_KINDS for node in job.graph):
+        return NOTHING
+    if world is not None:
+        from kubexm.sim.assets import SimAssets
+
+        return SimAssets(world)
+    from kubexm.resource.store import Store as Artifacts
+    from kubexm.runtime.store_assets import StoreAssets
+
+    return StoreAssets(Artifacts(home.artifacts), outside=not job.bundled)
 
 
 async def perform_held(
@@ -271,4 +301,5 @@ def _not_all(unreachable: Mapping[str, str]) -> Refused:
 def _book(host: str, job: Job) -> Book:
     """The ledger of a host: what this run has found, and what earlier ones have kept."""
     known = job.ledger.get(host, frozenset())
-    return Book(job.graph.name, dict(job.state.priors.get(host, {})), known)
+    found, first = job.state.priors.get(host, {}), job.first.get(host, {})
+    return Book(job.graph.name, dict(found), known, dict(first))

@@ -98,11 +98,11 @@ async def _looked_at(
         # First as who logs in: a sudo that does not work makes no host unreachable.
         plain = [replace(way, sudo=False) for way in ways]
         async with Runtime.build(RuntimeConfig(hosts=plain, secrets=front.vault)) as runtime:
-            refused = await _refused(runtime, (way.name for way in ways if way.sudo))
+            refused = await without_root(runtime, (way.name for way in ways if way.sudo))
             return [_checked(runtime, host, refused) for host in hosts]
 
 
-async def _refused(runtime: Runtime, names: Iterable[str]) -> dict[str, Trouble]:
+async def without_root(runtime: Runtime, names: Iterable[str]) -> dict[str, Trouble]:
     """What keeps us from being root, by host."""
     async with asyncio.TaskGroup() as group:
         tasks = {

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from kubexm.app import planning
-from kubexm.app.params import PipelineParams, PlanParams
+from kubexm.app.params import OperationParams, PipelineParams, PlanParams
 from kubexm.app.planning import Planned
 from kubexm.engine import Options
 from kubexm.errors import InvalidInput, InvalidPipeline
@@ -25,6 +25,8 @@ class StoredOptions(msgspec.Struct, frozen=True):
     """What was selected of the pipeline, for a corrected file."""
     overrides: tuple[str, ...] = ()
     """What was given by `--set`, for a corrected file."""
+    bundled: bool = False
+    """Whether nobody outside may be asked."""
     withheld: tuple[str, ...] = ()
     """The names of variables that were given by `--set` and hold a secret."""
 
@@ -38,8 +40,12 @@ def without_secrets(texts: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def planned_again(pipeline: PipelineParams, kept: StoredOptions) -> tuple[Planned, StoredOptions]:
+def planned_again(
+    pipeline: PipelineParams | OperationParams, kept: StoredOptions
+) -> tuple[Planned, StoredOptions]:
     """The corrected file with what was asked for before, unless it is asked for otherwise now."""
+    if isinstance(pipeline, OperationParams):
+        return planning.plan(PlanParams(pipeline, kept.selection)), kept
     _refuse_without_secrets(pipeline, kept)
     before = kept.overrides
     try:

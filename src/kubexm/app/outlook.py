@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from kubexm.app.planning import Planned
-from kubexm.common.paths import Home
-from kubexm.errors import KubexmError, Problem
+from kubexm.app.remembered import stored_facts
+from kubexm.errors import Problem
 from kubexm.spec.decisions import (
     Decisions,
     Facts,
@@ -42,7 +42,7 @@ def outlook(planned: Planned) -> Outlook:
     """Decide what can be decided; the store is only looked at, and only if a fact is named."""
     asked = facts_in_conditions(planned.graph)
     named = asked | facts_in_parameters(planned.graph)
-    stored, warnings = _stored(planned.graph.name) if named else ({}, ())
+    stored, warnings = stored_facts(planned.graph.name) if named else ({}, ())
     told = {host: known for host, known in stored.items() if host in named}
     facts = _merged(planned.hosts, told)
     return Outlook(
@@ -53,21 +53,6 @@ def outlook(planned: Planned) -> Outlook:
         strangers=asked - facts.keys(),
         warnings=(*planned.warnings, *warnings),
     )
-
-
-def _stored(name: str) -> tuple[Mapping[str, KnownFacts], tuple[Problem, ...]]:
-    """What hosts told in runs of this name, on real hosts: simulated ones are other hosts."""
-    try:
-        path = Home.from_environment().database
-        if not path.exists():
-            return {}, ()
-        # Not loaded where nobody asks it: `plan` has to be quick.
-        from kubexm.store import facts
-
-        return facts.read(path, name), ()
-    except (KubexmError, OSError) as error:
-        hint = error.hint if isinstance(error, KubexmError) else ""
-        return {}, (Problem(f"facts of earlier runs can't be read: {error}", hint=hint),)
 
 
 def _merged(hosts: Iterable[InventoryHost], stored: Mapping[str, KnownFacts]) -> Facts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -19,10 +20,33 @@ class PipelineParams(msgspec.Struct, frozen=True):
     allow_literal_secrets: bool = False
 
 
-class PlanParams(msgspec.Struct, frozen=True):
-    """A pipeline and the part of it that is wanted."""
+class ClusterParams(msgspec.Struct, frozen=True):
+    """A cluster file."""
 
-    pipeline: PipelineParams
+    file: Path
+    allow_literal_secrets: bool = False
+    catalogs: tuple[Path, ...] = ()
+    """Catalogs of users, which win over that of kubexm."""
+
+
+Operation = Literal["create-cluster", "delete-cluster"]
+
+
+class OperationParams(msgspec.Struct, frozen=True):
+    """What is to be done with the cluster of a file."""
+
+    cluster: ClusterParams
+    operation: Operation = "create-cluster"
+    bundle: Path | None = None
+    """Where everything comes from, so that nobody outside is asked."""
+    templates: Path | None = None
+    """A directory with templates of the operator; that of the file if nothing is said."""
+
+
+class PlanParams(msgspec.Struct, frozen=True):
+    """A pipeline, or an operation on a cluster, and the part of it that is wanted."""
+
+    pipeline: PipelineParams | OperationParams
     selection: Selection = msgspec.field(default_factory=Selection)
 
 
@@ -42,9 +66,9 @@ class RunParams(msgspec.Struct, frozen=True):
 
 
 class HostsParams(msgspec.Struct, frozen=True):
-    """The hosts of a pipeline, or some of them, that are to be looked at."""
+    """The hosts of a pipeline or a cluster, or some of them, that are to be looked at."""
 
-    pipeline: PipelineParams
+    pipeline: PipelineParams | OperationParams
     hosts: tuple[str, ...] = ()
     """Names, with `*` for any part of one; all hosts if there are none."""
     simulate: bool = False
@@ -61,7 +85,7 @@ class RetryParams(msgspec.Struct, frozen=True):
     """A run that has ended, to be opened again; with a corrected pipeline if there is one."""
 
     task: str
-    pipeline: PipelineParams | None = None
+    pipeline: PipelineParams | OperationParams | None = None
     force: bool = False
     on_failure: OnFailure | None = None
 

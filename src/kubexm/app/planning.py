@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from kubexm.app.params import PipelineParams, PlanParams
+from kubexm.app.params import OperationParams, PipelineParams, PlanParams
+from kubexm.app.remembered import Facts
 from kubexm.common.digests import Digests
 from kubexm.document import literals
 from kubexm.errors import InvalidInput, Problem
@@ -37,9 +38,12 @@ class Planned(msgspec.Struct, frozen=True):
     """Where the nodes and connections that ask for something beside the file are written."""
 
 
-def plan(params: PlanParams, digests: Digests | None = None) -> Planned:
-    """The graph of a pipeline, or of the selected part of it."""
-    whole = _whole(params.pipeline, digests or Digests())
+def plan(params: PlanParams, digests: Digests | None = None, facts: Facts | None = None) -> Planned:
+    """The graph of a pipeline or of an operation, or of the selected part of it.
+
+    `facts`: what hosts have told just now; else what the store knows counts.
+    """
+    whole = _whole(params.pipeline, digests or Digests(), facts)
     graph = select(whole.graph, params.selection)
     selected = params.selection != Selection()
     return Planned(
@@ -62,7 +66,14 @@ def _of_selection(
         yield from uncompensated(whole, graph)
 
 
-def _whole(params: PipelineParams, digests: Digests) -> planner.PlannedPipeline:
+def _whole(
+    params: PipelineParams | OperationParams, digests: Digests, facts: Facts | None
+) -> planner.PlannedPipeline:
+    if isinstance(params, OperationParams):
+        # A pipeline of one's own has nothing to do with clusters.
+        from kubexm.app import operations
+
+        return operations.plan(params, digests, facts)
     if not params.allow_literal_secrets and (found := literal_secrets(params.overrides)):
         raise InvalidInput(
             "a secret must not be written out on the command line",

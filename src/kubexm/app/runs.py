@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from kubexm.app.execution import (
 from kubexm.app.foreknown import Plan
 from kubexm.app.former import hosts_of, on_hosts
 from kubexm.app.keeping import StoredOptions, planned_again, without_secrets
-from kubexm.app.params import ResumeParams, RetryParams, RunParams
+from kubexm.app.params import OperationParams, PipelineParams, ResumeParams, RetryParams, RunParams
 from kubexm.app.planning import Planned
 from kubexm.app.readiness import Readiness, early
 from kubexm.app.reopening import reopening
@@ -37,6 +37,9 @@ from kubexm.spec.inventory import InventoryHost
 from kubexm.step import registry
 from kubexm.store import Documents, Lease, Run, Store
 from kubexm.templates import render
+
+_UNDONE = "undone"
+"""The kind of the steps that go back to what was there before any run."""
 
 
 class RunOutcome(msgspec.Struct, frozen=True):
@@ -137,8 +140,20 @@ def _stored_options(params: RunParams) -> StoredOptions:
         _options(params),
         params.require_all_hosts,
         params.plan.selection,
-        **without_secrets(params.plan.pipeline.overrides),
+        bundled=_is_bundled(params),
+        **without_secrets(_overrides(params)),
     )
+
+
+def _is_bundled(params: RunParams) -> bool:
+    source = params.plan.pipeline
+    return isinstance(source, OperationParams) and source.bundle is not None
+
+
+def _overrides(params: RunParams) -> tuple[str, ...]:
+    """What was given by `--set`, which only a pipeline takes."""
+    source = params.plan.pipeline
+    return source.overrides if isinstance(source, PipelineParams) else ()
 
 
 def _job(params: RunParams, planned: Planned, world: Path | None, store: Store | None) -> Job:
@@ -150,9 +165,23 @@ def _job(params: RunParams, planned: Planned, world: Path | None, store: Store |
         world=world,
         durations=store.durations(name) if store is not None else {},
         ledger=store.in_ledger(name) if store is not None else {},
+        first=_first(store, planned.graph) if store is not None else {},
         require_all_hosts=params.require_all_hosts,
         breakpoints=params.breakpoints,
+        bundled=_is_bundled(params),
     )
+
+
+def _first(store: Store, graph: ExecutionGraph) -> dict[str, dict[str, Mapping[str, Any]]]:
+    """By host what its resources were like before any run of the name, if a step goes back to it.
+
+    The ledger holds whole files: whoever has no use for it does not load it.
+    """
+    found: dict[str, dict[str, Mapping[str, Any]]] = {}
+    if any(node.step.kind == _UNDONE for node in graph.nodes.values()):
+        for entry in store.ledger(graph.name):
+            found.setdefault(entry.host, {})[entry.resource] = entry.prior
+    return found
 
 
 def _documents(planned: Planned, options: StoredOptions) -> Documents:
@@ -299,7 +328,9 @@ async def _continue(
         state=_within_reach(store.state(stored.id), plan, front),
         durations=store.durations(stored.name),
         ledger=store.in_ledger(stored.name),
+        first=_first(store, plan.graph),
         require_all_hosts=options.require_all_hosts,
+        bundled=options.bundled,
     )
     result = await perform_held(job, store, lease, front, home)
     return _outcome(store, stored.id, job, result)

@@ -35,6 +35,10 @@ _PLACES: dict[str, tuple[tuple[str, ...], _Asked]] = {
         ("spec", "storage", "localPath", "version"),
         lambda cluster: cluster.spec.storage.local_path.version,
     ),
+    "nfs": (
+        ("spec", "storage", "nfs", "version"),
+        lambda cluster: getattr(cluster.spec.storage.nfs, "version", None),
+    ),
 }
 """Where the version of each component is written, and what it is."""
 

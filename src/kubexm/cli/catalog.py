@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
 from kubexm.app import catalogs
-from kubexm.cli.flags import Output
+from kubexm.cli.flags import LiteralSecrets, Output
+from kubexm.cli.leaving import CANCELLED
 from kubexm.cli.output import document, say, table
 
 Overlays = Annotated[
@@ -21,6 +22,15 @@ Overlays = Annotated[
     ),
 ]
 
+Architectures = Annotated[
+    tuple[Literal["amd64", "arm64"], ...],
+    Parameter(
+        name="--arch",
+        negative=(),
+        help="An architecture in place of those of the hosts. Repeatable.",
+    ),
+]
+
 
 def list_(*, catalog: Overlays = (), output: Output = "text") -> int:
     """Every component with its versions."""
@@ -30,6 +40,44 @@ def list_(*, catalog: Overlays = (), output: Output = "text") -> int:
         return 0
     rows = [(one.name, " ".join(one.versions), one.about) for one in found]
     say(table(("COMPONENT", "VERSIONS", "WHAT IT IS"), rows))
+    return 0
+
+
+def lock(
+    *,
+    file: Annotated[Path, Parameter(name=["--file", "-f"], help="The cluster file, YAML or JSON.")],
+    output: Annotated[
+        Path, Parameter(name=["--output", "-o"], metavar="FILE", help="The catalog to write.")
+    ],
+    arch: Architectures = (),
+    catalog: Overlays = (),
+    force: Annotated[bool, Parameter(negative=(), help="Write over a file.")] = False,
+    allow_literal_secrets: LiteralSecrets = False,
+) -> int:
+    """Fetch files whose checksums nobody knows, and hold them fast in a catalog."""
+    from kubexm.app import locks
+    from kubexm.app.bills import BillParams
+    from kubexm.cli import fetching
+    from kubexm.common.paths import Home
+
+    wanted = BillParams(
+        file=file,
+        architectures=arch,
+        catalogs=catalog,
+        allow_literal_secrets=allow_literal_secrets,
+    )
+    params, home = locks.LockParams(wanted, output, force), Home.from_environment()
+    vault = fetching.vault()
+    found = fetching.run(lambda progress: locks.hold_fast(params, home, vault, progress))
+    if found is None:
+        return CANCELLED
+    for one in found:
+        say(f"locked {one.component} {one.version} {one.name} {one.arch}: sha256 {one.sha256}")
+    say(
+        f"wrote {output}\nhint: give it to other commands with --catalog {output}"
+        if found
+        else f"the checksums of all files that {file} needs are known: nothing to lock"
+    )
     return 0
 
 

@@ -22,19 +22,41 @@ app = App(
 hosts = App(name="hosts", help="Look at the hosts of a pipeline.", sort_key=4)
 config = App(name="config", help="Look at a cluster file.", sort_key=6)
 catalog = App(name="catalog", help="Look at the catalog of components.", sort_key=7)
+templates = App(name="templates", help="Look at the templates of files on hosts.", sort_key=7)
+bundle = App(name="bundle", help="All that a cluster needs, in one file.", sort_key=7)
 task = App(name="task", help="Look at runs, continue them, stop them.", sort_key=5)
+create = App(name="create", help="Make something new.", sort_key=0)
+delete = App(name="delete", help="Take something away.", sort_key=0)
+app.command(create)
+create.command(
+    "kubexm.cli.cluster:create",
+    name="cluster",
+    help="Make hosts the cluster that a file declares; what is so already is left alone.",
+)
+app.command(delete)
+delete.command(
+    "kubexm.cli.cluster:delete",
+    name="cluster",
+    help="Take away all that was laid on hosts for a cluster; what was there before comes back.",
+)
 app.command("kubexm.cli.pipeline:run", name="run", help="Run a pipeline.", sort_key=1)
 app.command(
     "kubexm.cli.pipeline:plan",
     name="plan",
-    help="Show what a pipeline would run where, without connecting to any host.",
+    help="Show what a pipeline, or the creation of a cluster, would do where.",
     sort_key=2,
 )
 app.command(
     "kubexm.cli.pipeline:graph",
     name="graph",
-    help="Draw the execution graph of a pipeline.",
+    help="Draw the execution graph of a pipeline, or of the creation of a cluster.",
     sort_key=3,
+)
+app.command(
+    "kubexm.cli.preflight:preflight",
+    name="preflight",
+    help="Ask all hosts of a cluster file whether they are fit for it; nothing is changed.",
+    sort_key=4,
 )
 app.command(hosts)
 hosts.command(
@@ -52,6 +74,14 @@ for name, text in (
     ("schema", "Print the JSON Schema of a cluster file, for editors."),
 ):
     config.command(f"kubexm.cli.config:{name}", name=name, help=text)
+app.command(templates)
+for name, text in (
+    ("list_", "Every template: what it is for, and where it goes."),
+    ("show", "One template: its text, what it may use, and what comes out of it."),
+    ("diff", "How templates of yours differ from those of kubexm."),
+    ("check", "Check templates of yours: all that is wrong with them, or their names."),
+):
+    templates.command(f"kubexm.cli.templates:{name}", name=name.rstrip("_"), help=text)
 app.command(catalog)
 catalog.command("kubexm.cli.catalog:list_", name="list", help="Every component with its versions.")
 catalog.command(
@@ -59,6 +89,21 @@ catalog.command(
     name="show",
     help="One version of a component: where it comes from, and what goes with it.",
 )
+catalog.command(
+    "kubexm.cli.catalog:lock",
+    name="lock",
+    help="Fetch files whose checksums nobody knows, and hold them fast in a catalog.",
+)
+app.command(bundle)
+for name, text in (
+    ("build", "Fetch all that a cluster needs, and write it into one file."),
+    ("check", "Whether a bundle has all that a cluster needs."),
+    ("diff", "In what two bundles differ."),
+    ("push", "Bring the images of a bundle into a registry."),
+    ("show", "What is in a bundle."),
+    ("verify", "Read all of a bundle and compare it with its checksums."),
+):
+    bundle.command(f"kubexm.cli.bundle:{name}", name=name, help=text)
 app.command("kubexm.cli.shell:version", name="version", help="Show the version.", sort_key=8)
 app.command(
     "kubexm.cli.shell:completion",

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from kubexm.app import clusters
-from kubexm.app.clusters import ClusterParams
+from kubexm.app.params import ClusterParams
 from kubexm.cli.catalog import Overlays
 from kubexm.cli.flags import LiteralSecrets, Output
 from kubexm.cli.output import document, say

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from kubexm.cli.output import Format
 
-File = Annotated[Path, Parameter(name=["--file", "-f"], help="The pipeline file, YAML or JSON.")]
+File = Annotated[Path, Parameter(name=["--file", "-f"], help="The file, YAML or JSON.")]
 Set = Annotated[
     tuple[str, ...],
     Parameter(
@@ -81,6 +82,39 @@ Force = Annotated[
         help="Go on although a later run has changed something, or a newer kubexm does it"
         " otherwise.",
     ),
+]
+Catalogs = Annotated[
+    tuple[Path, ...],
+    Parameter(
+        name="--catalog",
+        negative=(),
+        metavar="FILE",
+        help="A catalog of yours, which wins over that of kubexm. Repeatable.",
+    ),
+]
+Bundle = Annotated[
+    Path | None,
+    Parameter(
+        metavar="FILE", help="A bundle with all that the cluster needs: nobody outside is asked."
+    ),
+]
+Templates = Annotated[
+    Path | None,
+    Parameter(
+        metavar="DIRECTORY",
+        help="Templates of yours in place of those of kubexm; else those that the file names.",
+    ),
+]
+Parallelism = Annotated[
+    int | None,
+    Parameter(
+        validator=Number(gte=1),
+        metavar="NUMBER",
+        help="At most so many units at once; 512 by default.",
+    ),
+]
+RequireAllHosts = Annotated[
+    bool, Parameter(negative=(), help="Refuse to start if any host can't be reached.")
 ]
 Task = Annotated[str, Parameter(help="The id of the run, as `kubexm task list` shows it.")]
 Logged = Annotated[bool, Parameter(parse=False)]

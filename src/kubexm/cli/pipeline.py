@@ -1,17 +1,19 @@
-"""Commands on a pipeline file: run it, plan it, draw it."""
+"""Commands on a file: run a pipeline, plan it or a cluster, draw it."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
-from cyclopts.validators import Number
 
 from kubexm.cli import flags
 from kubexm.cli.flags import From, Hosts, LiteralSecrets, OnFailureFlag, Only, Output, Set, Skip
-from kubexm.cli.output import document, say
+from kubexm.cli.output import Format, document, say
 from kubexm.plan.select import Selection
+
+if TYPE_CHECKING:
+    from kubexm.app.params import PlanParams
 
 
 def run(
@@ -51,18 +53,9 @@ def run(
     from_: From = (),
     skip: Skip = (),
     hosts: Hosts = (),
-    parallelism: Annotated[
-        int | None,
-        Parameter(
-            validator=Number(gte=1),
-            metavar="NUMBER",
-            help="At most so many units at once; 512 by default.",
-        ),
-    ] = None,
+    parallelism: flags.Parallelism = None,
     on_failure: OnFailureFlag = None,
-    require_all_hosts: Annotated[
-        bool, Parameter(negative=(), help="Refuse to start if any host can't be reached.")
-    ] = False,
+    require_all_hosts: flags.RequireAllHosts = False,
     set_: Set = (),
     allow_literal_secrets: LiteralSecrets = False,
     output: Output = "text",
@@ -95,6 +88,16 @@ def run(
 def plan(
     *,
     file: flags.File,
+    check: Annotated[
+        bool,
+        Parameter(negative=(), help="Connect, and say what would change; nothing is changed."),
+    ] = False,
+    simulate: Annotated[
+        bool, Parameter(negative=(), help="With --check: look at simulated hosts.")
+    ] = False,
+    bundle: flags.Bundle = None,
+    catalog: flags.Catalogs = (),
+    templates: flags.Templates = None,
     only: Only = (),
     from_: From = (),
     skip: Skip = (),
@@ -102,18 +105,47 @@ def plan(
     set_: Set = (),
     allow_literal_secrets: LiteralSecrets = False,
     output: Output = "text",
+    logged: flags.Logged,
 ) -> int:
-    """Show what would run where; no connection is made."""
+    """Show what would run where; no connection is made unless `--check` asks for it."""
+    from kubexm.app import sources
+    from kubexm.app.params import PlanParams
+
+    source = sources.of_file(
+        file,
+        set_,
+        allow_literal_secrets=allow_literal_secrets,
+        catalogs=catalog,
+        bundle=bundle,
+        templates=templates,
+    )
+    params = PlanParams(source, Selection(only=only, from_=from_, skip=skip, hosts=hosts))
+    return _looked_at(params, simulate, output, logged) if check else _told(params, output)
+
+
+def _looked_at(params: PlanParams, simulate: bool, output: Format, logged: bool) -> int:
+    """What a run would change, by what the hosts are like now."""
+    import asyncio
+
+    from kubexm.app.params import RunParams
+    from kubexm.cli import running
+
+    return asyncio.run(
+        running.run(RunParams(params, check=True, simulate=simulate), output, logged)
+    )
+
+
+def _told(params: PlanParams, output: Format) -> int:
+    """What a run would do, as far as that is known without a host."""
     from kubexm.app import planning
     from kubexm.app.outlook import outlook
-    from kubexm.app.params import PipelineParams, PlanParams
+    from kubexm.app.params import OperationParams
     from kubexm.cli import messages, plans
 
-    selection = Selection(only=only, from_=from_, skip=skip, hosts=hosts)
-    params = PlanParams(PipelineParams(file, set_, allow_literal_secrets), selection)
     seen = outlook(planning.plan(params))
     if output == "text":
-        say(plans.overview(seen))
+        is_operation = isinstance(params.pipeline, OperationParams)
+        say(plans.by_module(seen) if is_operation else plans.overview(seen))
     else:
         messages.warn(seen.warnings)
         document(plans.as_data(seen), output)
@@ -127,6 +159,9 @@ def graph(
         Literal["text", "mermaid", "dot", "json", "yaml", "svg"],
         Parameter(name=["--output", "-o"], help="The language to draw it in."),
     ] = "text",
+    bundle: flags.Bundle = None,
+    catalog: flags.Catalogs = (),
+    templates: flags.Templates = None,
     only: Only = (),
     from_: From = (),
     skip: Skip = (),
@@ -135,14 +170,20 @@ def graph(
     allow_literal_secrets: LiteralSecrets = False,
 ) -> int:
     """Draw the execution graph."""
-    from kubexm.app import planning
-    from kubexm.app.params import PipelineParams, PlanParams
+    from kubexm.app import planning, sources
+    from kubexm.app.params import PlanParams
     from kubexm.cli import messages, plans
 
-    selection = Selection(only=only, from_=from_, skip=skip, hosts=hosts)
-    planned = planning.plan(
-        PlanParams(PipelineParams(file, set_, allow_literal_secrets), selection)
+    source = sources.of_file(
+        file,
+        set_,
+        allow_literal_secrets=allow_literal_secrets,
+        catalogs=catalog,
+        bundle=bundle,
+        templates=templates,
     )
+    selection = Selection(only=only, from_=from_, skip=skip, hosts=hosts)
+    planned = planning.plan(PlanParams(source, selection))
     messages.warn(planned.warnings)
     match output:
         case "json" | "yaml":

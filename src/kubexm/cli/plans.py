@@ -12,7 +12,9 @@ from kubexm.app.outlook import Outlook
 from kubexm.app.planning import Planned
 from kubexm.cli import messages
 from kubexm.common.counting import counted
-from kubexm.plan import ExecutionNode, render
+from kubexm.plan import ExecutionGraph, ExecutionNode, render
+from kubexm.plan.longest import longest_chain
+from kubexm.plan.outline import hosts as hosts_of
 from kubexm.plan.outline import one_line, whole
 from kubexm.plan.svg import as_svg
 from kubexm.plan.text import as_text
@@ -28,16 +30,49 @@ def overview(outlook: Outlook) -> str:
     """The tree of what would run where, what is worth knowing about it, and its size."""
     planned = outlook.planned
     graph = as_known(planned.graph, planned.hosts, outlook.facts)
-    hosts = {host for node in graph for host in node.hosts}
     lines = [as_text(graph, describe, lambda node: _foreseen(node, outlook)).rstrip("\n"), ""]
-    sizes = ((len(graph), "node"), (graph.unit_count, "unit"), (len(hosts), "host"))
-    lines.append(" · ".join(counted(number, word) for number, word in sizes))
-    lines.extend(_decided(outlook))
-    lines.extend(messages.remarked("warning", warning) for warning in outlook.warnings)
-    lines.extend(f"note: {text}" for text in _sources(outlook))
-    lines.extend(messages.remarked("note", notice) for notice in planned.notices)
+    lines.extend(_closing(outlook))
     lines.append("hint: `kubexm run -f FILE --check` connects and says what would change")
     return "\n".join(lines)
+
+
+def _closing(outlook: Outlook) -> Iterator[str]:
+    """How large a plan is, what is decided of it, and what is worth knowing."""
+    graph = outlook.planned.graph
+    hosts = {host for node in graph for host in node.hosts}
+    sizes = ((len(graph), "node"), (graph.unit_count, "unit"), (len(hosts), "host"))
+    yield " · ".join(counted(number, word) for number, word in sizes)
+    yield from _decided(outlook)
+    yield from (messages.remarked("warning", warning) for warning in outlook.warnings)
+    yield from (f"note: {text}" for text in _sources(outlook))
+    yield from (messages.remarked("note", notice) for notice in outlook.planned.notices)
+
+
+def by_module(outlook: Outlook) -> str:
+    """What an operation does in each of its modules, how far it reaches, and its longest chain."""
+    graph = outlook.planned.graph
+    rows = [*_modules(graph)]
+    width = max((len(row[0]) for row in rows), default=0)
+    lines = [f"{name:<{width}}  {rest}" for name, rest in rows]
+    chain = longest_chain(graph)
+    lines += ["", f"the longest chain has {counted(len(chain), 'node')} of {len(graph)}:"]
+    lines += [f"  {id}  [{one_line(hosts_of(graph.nodes[id]))}]" for id in chain]
+    lines += ["", *_closing(outlook)]
+    lines.append("hint: `kubexm graph -f FILE` shows every step, `kubexm plan -f FILE --check`")
+    lines.append("      connects and says what would change")
+    return "\n".join(lines)
+
+
+def _modules(graph: ExecutionGraph) -> Iterator[tuple[str, str]]:
+    """Each module with its nodes, units and hosts, in the order of the plan."""
+    found: dict[str, list[ExecutionNode]] = {}
+    for node in graph:
+        found.setdefault(node.id.split("/")[1], []).append(node)
+    for name, nodes in found.items():
+        units = sum(1 if node.one_of else len(node.hosts) for node in nodes)
+        hosts = dict.fromkeys(host for node in nodes for host in node.hosts)
+        sizes = f"{counted(len(nodes), 'node'):>9}  {counted(units, 'unit'):>11}"
+        yield name, f"{sizes}  {_few([*hosts])}"
 
 
 def _foreseen(node: ExecutionNode, outlook: Outlook) -> str:

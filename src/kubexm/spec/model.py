@@ -323,6 +323,10 @@ class NetworkSpec(Form):
     """The address that the default route goes to."""
     mtu: Count | None = None
     """The largest packet of that interface, in bytes."""
+    mac: Text | None = None
+    """The hardware address of that interface."""
+    nameservers: tuple[Text, ...] | None = None
+    """Who is asked for names, as `/etc/resolv.conf` has it; nobody if the list is empty."""
 
 
 class ClockSpec(Form):
@@ -336,6 +340,8 @@ class ClockSpec(Form):
     """By how many seconds it is ahead; less than 0 if it is behind."""
     within_s: float | None = None
     """How many seconds the offset may be wrong by: half of the time that the question took."""
+    kept: bool | None = None
+    """Whether something keeps the time, such as chrony or systemd-timesyncd."""
 
 
 class FactsSpec(Form):

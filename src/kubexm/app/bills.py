@@ -1,0 +1,139 @@
+"""What is wanted, for a cluster file or a version of Kubernetes alone, and where it comes from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from kubexm.app import clusters
+from kubexm.app.cluster_hosts import MACHINES
+from kubexm.app.params import ClusterParams
+from kubexm.app.remembered import stored_facts
+from kubexm.common.secrets import SecretRef
+from kubexm.config.cluster import Cluster
+from kubexm.config.model.container_runtime import RegistryAccessSpec
+from kubexm.errors import InvalidInput, Problem, StepFailed
+from kubexm.resource import catalog, declared
+from kubexm.resource.bundle_gather import Sources
+from kubexm.resource.entries import ARCHES, Arch
+from kubexm.resource.fetch import Options
+from kubexm.resource.http import Login
+from kubexm.resource.materials import BillOfMaterials, bill
+from kubexm.resource.needs import Needs
+from kubexm.resource.registries import Way
+from kubexm.resource.s3 import Access
+from kubexm.runtime.secrets import SecretVault
+
+_REGISTRIES = "spec.containerRuntime.registries"
+
+
+class BillParams(msgspec.Struct, frozen=True, kw_only=True):
+    """What things are wanted for: a cluster file, or a usual cluster of a version."""
+
+    file: Path | None = None
+    kubernetes: str | None = None
+    architectures: tuple[Arch, ...] = ()
+    """Those of the hosts, unless given."""
+    catalogs: tuple[Path, ...] = ()
+    allow_literal_secrets: bool = False
+
+
+class Billed(msgspec.Struct, frozen=True):
+    """A bill of materials, and the cluster that it is for, if there is a file."""
+
+    bill: BillOfMaterials
+    cluster: Cluster | None = None
+
+
+def billed(params: BillParams) -> Billed:
+    """The bill; `InvalidInput` with all that is wrong with the file, or can't be had."""
+    known = catalog.load(params.catalogs)
+    cluster = _cluster(params, known)
+    if cluster is not None:
+        needs = declared.needs(cluster.declared, _told(cluster.declared.name))
+    else:
+        needs = Needs(kubernetes=params.kubernetes or "", keeps_time=True)
+    if params.architectures:
+        needs = replace(needs, architectures=params.architectures)
+    return Billed(bill(known, needs), cluster)
+
+
+def sources(cluster: Cluster | None, vault: SecretVault) -> Sources:
+    """Where things come from beside what the catalog says; all that is missing for it at once."""
+    options = Options(buckets={"*": _buckets(os.environ)})
+    if cluster is None:
+        return Sources(options=options)
+    given = cluster.declared.spec.container_runtime.registries
+    problems = [*_unusable(given, vault)]
+    if problems:
+        message = "images can't be pulled as the file says"
+        raise InvalidInput(message, problems=problems, hint="nothing was fetched")
+    directory = cluster.document.directory or Path()
+    ways = {name: _way(access, directory, vault) for name, access in given.items()}
+    return Sources(options=options, registries=ways)
+
+
+def unlocked(wanted: BillOfMaterials) -> list[str]:
+    """The components of which nobody has published what their files have to be."""
+    found = (file for file in wanted.binaries if not file.sha256)
+    return sorted({f"{file.component} {file.version}" for file in found})
+
+
+def _cluster(params: BillParams, known: catalog.Catalog) -> Cluster | None:
+    if (params.file is None) == (params.kubernetes is None):
+        found = "neither" if params.file is None else "both"
+        message = f"found {found} of `--file` and `--kubernetes`, want one of them"
+        raise InvalidInput(message, hint="name a cluster file, or a version such as `v1.36.3`")
+    if params.file is None:
+        return None
+    cluster = ClusterParams(params.file, params.allow_literal_secrets, params.catalogs)
+    return clusters.read(cluster, known)
+
+
+def _told(name: str) -> Mapping[str, Arch]:
+    """The architectures that hosts told in earlier runs."""
+    known = {MACHINES[arch]: arch for arch in ARCHES}
+    facts, _ = stored_facts(name)
+    told = {host: str(each.facts.get("arch", "")) for host, each in facts.items()}
+    return {host: known[machine] for host, machine in told.items() if machine in known}
+
+
+def _buckets(environment: Mapping[str, str]) -> Access:
+    """Where buckets are and who we are there, by the variables that other tools know too."""
+    endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
+    return Access(
+        endpoint=endpoint or "",
+        region=environment.get("AWS_REGION") or Access().region,
+        access_key=environment.get("AWS_ACCESS_KEY_ID", ""),
+        secret_key=environment.get("AWS_SECRET_ACCESS_KEY", ""),
+        session_token=environment.get("AWS_SESSION_TOKEN", ""),
+    )
+
+
+def _unusable(given: Mapping[str, RegistryAccessSpec], vault: SecretVault) -> Iterator[Problem]:
+    for name, access in given.items():
+        where = f"{_REGISTRIES}.{name}"
+        if access.insecure:
+            message = "kubexm itself believes no certificate that it can't check"
+            yield Problem(message, f"{where}.insecure", "give the `ca` of the registry")
+        if access.auth is not None:
+            try:
+                vault.reveal(SecretRef(access.auth.password))
+            except StepFailed as error:
+                yield Problem(error.message, f"{where}.auth.password", error.hint)
+
+
+def _way(access: RegistryAccessSpec, directory: Path, vault: SecretVault) -> Way:
+    login = None
+    if access.auth is not None:
+        login = Login(access.auth.username, vault.reveal(SecretRef(access.auth.password)))
+    return Way(
+        mirrors=access.mirrors,
+        ca_file=directory / access.ca if access.ca else None,
+        plain_http=access.plain_http,
+        login=login,
+    )

@@ -1,0 +1,137 @@
+"""Use cases of bundles: all that a cluster needs in one file, made, looked at and used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from kubexm.app.bills import BillParams, billed, sources, unlocked
+from kubexm.common.paths import Home
+from kubexm.common.secrets import SecretRef, is_reference
+from kubexm.common.threads import in_thread
+from kubexm.errors import InvalidInput, Problem
+from kubexm.resource import bundle, bundle_build, bundle_changes, bundle_push
+from kubexm.resource.bundle_archive import Damage
+from kubexm.resource.bundle_changes import Difference
+from kubexm.resource.bundle_gather import gather, take_images
+from kubexm.resource.bundle_manifest import Manifest
+from kubexm.resource.bundle_push import Pushed, Target
+from kubexm.resource.fetch import Progress
+from kubexm.resource.http import Login
+from kubexm.resource.store import Store
+from kubexm.runtime.secrets import SecretVault
+
+
+class BuildParams(msgspec.Struct, frozen=True):
+    """What a bundle is for, and where it goes."""
+
+    wanted: BillParams
+    output: Path
+    images: tuple[Path, ...] = ()
+    """Archives and layouts of images, which are taken in place of registries."""
+
+
+class Built(msgspec.Struct, frozen=True):
+    """A bundle that was written."""
+
+    path: Path
+    size: int
+    manifest: Manifest
+    warnings: tuple[Problem, ...]
+
+
+class PushParams(msgspec.Struct, frozen=True, kw_only=True):
+    """A bundle, and the registry that gets its images."""
+
+    bundle: Path
+    registry: str
+    plain_http: bool = False
+    ca: Path | None = None
+    username: str = ""
+    password: str = ""
+    """A reference to it."""
+
+
+async def build(
+    params: BuildParams, home: Home, vault: SecretVault, progress: Progress | None = None
+) -> Built:
+    """Fetch what is not in the store of artifacts, and write all of it into one file."""
+    found = await in_thread(billed, params.wanted)
+    await in_thread(_require_place, params.output)
+    places, store = sources(found.cluster, vault), Store(home.artifacts)
+    extra = await in_thread(take_images, params.images, store)
+    await gather(found.bill, store, places, progress)
+    manifest = await bundle_build.build(found.bill, store, params.output, extra, progress)
+    size = await in_thread(lambda: params.output.stat().st_size)
+    return Built(
+        params.output, size, manifest, _warnings(found.bill.warnings, unlocked(found.bill))
+    )
+
+
+def show(path: Path) -> Manifest:
+    """What is in a bundle, as it says itself."""
+    return bundle.contents(path)
+
+
+async def verify(path: Path, progress: Progress | None = None) -> list[Damage]:
+    """Whatever of a bundle is damaged or missing."""
+    return await bundle.verify(path, progress)
+
+
+def diff(old: Path, new: Path) -> list[Difference]:
+    """In what two bundles differ."""
+    return bundle_changes.differences(bundle.contents(old), bundle.contents(new))
+
+
+def check(path: Path, wanted: BillParams) -> list[Problem]:
+    """What a bundle lacks for a cluster."""
+    return bundle.missing(bundle.contents(path), billed(wanted).bill)
+
+
+async def push(
+    params: PushParams, home: Home, vault: SecretVault, progress: Progress | None = None
+) -> list[Pushed]:
+    """Bring all images of a bundle into a registry."""
+    target = Target(
+        registry=params.registry,
+        plain_http=params.plain_http,
+        ca_file=params.ca,
+        login=_login(params, vault),
+    )
+    await bundle_push.require_registry(target)
+    store = Store(home.artifacts)
+    manifest = await bundle.load(params.bundle, store, progress)
+    return await bundle_push.push_images(manifest, store, target, progress)
+
+
+def _require_place(path: Path) -> None:
+    """Before hours of downloads it can still be named otherwise."""
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        reason = "it is a directory" if path.is_dir() else "its directory is not there"
+        message = f"can't write `{path}`: {reason}"
+        raise InvalidInput(message, hint="name a file in a directory that is there")
+
+
+def _warnings(untested: Sequence[str], unknown: Sequence[str]) -> tuple[Problem, ...]:
+    found = [Problem(message) for message in untested]
+    if unknown:
+        message = f"nobody has published checksums of {', '.join(unknown)}: what came was taken"
+        hint = (
+            "hold fast what was fetched: kubexm catalog lock -f FILE -o LOCK, then --catalog LOCK"
+        )
+        found.append(Problem(message, hint=hint))
+    return tuple(found)
+
+
+def _login(params: PushParams, vault: SecretVault) -> Login | None:
+    if bool(params.username) != bool(params.password):
+        message = "found one of `--username` and `--password-ref`, want both or none"
+        raise InvalidInput(message, hint="add the other one, or leave it out")
+    if not params.username:
+        return None
+    if not is_reference(params.password):
+        message = "`--password-ref` is no reference"  # it may be the password, so it is not shown
+        raise InvalidInput(message, hint="write `env://NAME`, `file:///PATH` or `prompt://NAME`")
+    return Login(params.username, vault.reveal(SecretRef(params.password)))

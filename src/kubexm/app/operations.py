@@ -1,0 +1,190 @@
+"""From a cluster file to the graph of an operation on that cluster; no host is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from kubexm.app import clusters
+from kubexm.app.cluster_hosts import MACHINES, inventory
+from kubexm.app.params import Operation, OperationParams
+from kubexm.app.remembered import Facts, stored_facts
+from kubexm.common.digests import Digests
+from kubexm.common.paths import Home
+from kubexm.common.roles import CONTROL_NODE
+from kubexm.config.cluster import Cluster
+from kubexm.document import problems
+from kubexm.errors import InvalidCluster, InvalidPipeline, Problem
+from kubexm.pipeline import create, delete
+from kubexm.pipeline.whole import MODULES, as_graph, indispensable
+from kubexm.plan.fragment import ExecutionFragment
+from kubexm.resource import catalog, declared, materials
+from kubexm.resource.entries import ARCHES, Arch
+from kubexm.sim.settings import Machine, WorldSettings
+from kubexm.spec.hooks import PlannedHooks, plan_hooks, unknown_parts
+from kubexm.spec.inventory import InventoryHost
+from kubexm.spec.planner import PlannedPipeline
+from kubexm.task.context import API_PORT, ClusterContext, bracketed
+from kubexm.task.hosts import variables
+from kubexm.task.operator_files import OperatorFiles
+from kubexm.templates import overlays
+from kubexm.templates.overlays import Overlays
+
+_HOOKS = ("spec", "hooks")
+_SEE = "see docs/reference/cluster-file.md, which describes every key"
+_PIPELINES: Mapping[Operation, Callable[[ClusterContext, PlannedHooks], ExecutionFragment]] = {
+    "create-cluster": create.create_cluster,
+    "delete-cluster": delete.delete_cluster,
+}
+
+
+def plan(
+    params: OperationParams, digests: Digests | None = None, facts: Facts | None = None
+) -> PlannedPipeline:
+    """The whole graph of an operation; `InvalidCluster` with every problem if it can't be planned.
+
+    `facts`: what hosts have told just now; else what the store knows counts, where the file
+    declares nothing.
+    """
+    known = catalog.load(params.cluster.catalogs)
+    cluster = clusters.read(params.cluster, known)
+    hosts = inventory(cluster)
+    told, trouble = _told(cluster.declared.name) if facts is None else (facts, ())
+    ctx = _context(params, cluster, known, _architectures(hosts, told), digests)
+    hooks = _hooks(params, cluster, hosts)
+    fragment = _PIPELINES[params.operation](ctx, hooks)
+    _refuse(cluster, ctx)
+    return PlannedPipeline(
+        graph=as_graph(ctx, fragment, groups=indispensable(ctx)),
+        hosts=tuple(_with_variables(hosts, variables(ctx))),
+        world=world(ctx),
+        warnings=(*trouble, *_warnings(ctx)),
+        notices=tuple(_notices(hosts, told)),
+        places=_places(params, hooks),
+    )
+
+
+def _told(name: str) -> tuple[Facts, tuple[Problem, ...]]:
+    """What the hosts of a cluster told in its last run."""
+    stored, trouble = stored_facts(name)
+    return {host: known.facts for host, known in stored.items()}, trouble
+
+
+def _context(
+    params: OperationParams,
+    cluster: Cluster,
+    known: catalog.Catalog,
+    arch: Mapping[str, Arch],
+    digests: Digests | None,
+) -> ClusterContext:
+    spec = cluster.declared.spec
+    files = OperatorFiles(cluster.document.directory, digests)
+    templates = params.templates or (files.path(spec.templates) if spec.templates else None)
+    needs = declared.needs(cluster.declared, arch, families=("apt", "rpm", "zypper"))
+    return ClusterContext(
+        declared=cluster.declared,
+        catalog=known,
+        bill=materials.bill(known, needs),
+        arch=arch,
+        files=files,
+        overlays=Overlays() if templates is None else overlays.read(templates),
+        is_bundled=params.bundle is not None,
+        here=str(Home.from_environment().clusters / cluster.declared.name),
+    )
+
+
+def _architectures(hosts: Iterable[InventoryHost], facts: Facts) -> dict[str, Arch]:
+    """What the file declares of each host, else what it told, else the usual one."""
+    by_machine: dict[str, Arch] = {machine: arch for arch, machine in MACHINES.items()}
+    return {
+        host.name: by_machine.get(_machine(host, facts), ARCHES[0])
+        for host in hosts
+        if host.name != CONTROL_NODE
+    }
+
+
+def _machine(host: InventoryHost, facts: Facts) -> str:
+    told = facts.get(host.name, {}).get("arch", "")
+    return str(host.facts.get("arch", told))
+
+
+def _hooks(
+    params: OperationParams, cluster: Cluster, hosts: tuple[InventoryHost, ...]
+) -> PlannedHooks:
+    """The hooks of the file; an operation other than to create has none."""
+    if unknown := [*unknown_parts(cluster.document, _HOOKS, MODULES)]:
+        raise _invalid(cluster, problems.placed(unknown, cluster.document, _SEE))
+    if params.operation != "create-cluster":
+        return PlannedHooks()
+    allow = params.cluster.allow_literal_secrets
+    try:
+        return plan_hooks(cluster.document, _HOOKS, hosts, allow_literal_secrets=allow)
+    except InvalidPipeline as error:
+        raise _invalid(cluster, error.problems) from error
+
+
+def _refuse(cluster: Cluster, ctx: ClusterContext) -> None:
+    """What is wrong with files that the cluster file names is known once all have been read."""
+    if ctx.files.findings:
+        raise _invalid(cluster, problems.placed(ctx.files.findings, cluster.document, _SEE))
+
+
+def _invalid(cluster: Cluster, found: Iterable[Problem]) -> InvalidCluster:
+    said = "is not a valid cluster"
+    return problems.refusal(InvalidCluster, cluster.document, said, [*found], is_all=True)
+
+
+def _with_variables(
+    hosts: Iterable[InventoryHost], known: Mapping[str, dict[str, Any]]
+) -> Iterator[InventoryHost]:
+    for host in hosts:
+        yield msgspec.structs.replace(host, vars=known.get(host.name, {}))
+
+
+def _warnings(ctx: ClusterContext) -> Iterator[Problem]:
+    yield from map(Problem, ctx.bill.warnings)
+    unknown = [file for file in ctx.bill.binaries if not file.sha256]
+    if unknown and not ctx.is_bundled:
+        names = ", ".join(sorted({f"{file.component} {file.version}" for file in unknown}))
+        hint = "hold fast what is fetched: kubexm catalog lock -f FILE -o LOCK, then --catalog LOCK"
+        yield Problem(f"nobody has published checksums of {names}", hint=hint)
+
+
+def _notices(hosts: Iterable[InventoryHost], facts: Facts) -> Iterator[Problem]:
+    """What the plan takes for granted."""
+    unknown = [
+        host.name for host in hosts if host.name != CONTROL_NODE and not _machine(host, facts)
+    ]
+    if unknown:
+        message = f"the architecture of {len(unknown)} hosts is not known and taken to be amd64"
+        hint = "write `arch` at the host; a run asks the hosts"
+        yield Problem(message, hint=hint)
+
+
+def _places(params: OperationParams, hooks: PlannedHooks) -> dict[str, str]:
+    """Where what asks for a secret or a person is written."""
+    return {f"{params.operation}/{id}": place for id, place in hooks.places.items()}
+
+
+def _balancers(ctx: ClusterContext) -> dict[str, tuple[str, ...]]:
+    """The load balancer of a site, which leads to the control planes as theirs does."""
+    if ctx.declared.endpoint_kind != "external":
+        return {}
+    where = ctx.spec.endpoint.address or ctx.declared.endpoint_host
+    planes = tuple(f"{bracketed(ctx.address(host))}:{API_PORT}" for host in ctx.control_planes)
+    return {f"{bracketed(where)}:{ctx.spec.endpoint.port}": planes}
+
+
+def world(ctx: ClusterContext) -> WorldSettings:
+    """Simulated hosts like those that the file declares."""
+    arm = [host for host, arch in ctx.arch.items() if arch == "arm64"]
+    machine = Machine(arch=MACHINES["arm64"])
+    return WorldSettings(
+        addresses={member.name: member.internal for member in ctx.declared.members},
+        machines=dict.fromkeys(arm, machine),
+        balancers=_balancers(ctx),
+        outside=not ctx.is_bundled,
+        bundled=ctx.is_bundled,
+    )

@@ -1,0 +1,15 @@
+"""A registry of the cluster's own."""
+
+from __future__ import annotations
+
+from kubexm.plan import ExecutionFragment, chain, parallel
+from kubexm.plan.scope import module
+from kubexm.task import images
+from kubexm.task import registry as task
+from kubexm.task.context import ClusterContext
+
+
+@module("registry")
+def registry(ctx: ClusterContext) -> ExecutionFragment | None:
+    """The registry runs, and has all images."""
+    return chain(parallel(task.service(ctx), task.authority(ctx)), images.pushed(ctx))

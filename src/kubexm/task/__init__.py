@@ -1,0 +1,1 @@
+"""Components: one file each, as functions that return a fragment of graph."""

@@ -1,0 +1,322 @@
+"""Control planes: the first begins the cluster, the others join it one by one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from kubexm.common import layout
+from kubexm.plan import ExecutionFragment, chain, node, one_of, parallel, per_host
+from kubexm.plan.policy import RetryPolicy
+from kubexm.plan.scope import task
+from kubexm.step.control_plane import JoinToken, PhasesDone
+from kubexm.step.data import DataDirectory
+from kubexm.step.files import FilePresent
+from kubexm.step.kubeadm import Initialised, Joined
+from kubexm.step.transfers import Fetched
+from kubexm.task import kubelet
+from kubexm.task.context import API_PORT, ClusterContext, bracketed
+from kubexm.task.etcd import client_url
+from kubexm.task.writing import directories, of_host, parent, referring, rendered, template
+from kubexm.templates.contexts.kubeadm import (
+    ApiEndpoint,
+    Audit,
+    Certificates,
+    EtcdTuning,
+    ExternalEtcd,
+    Image,
+    InitConfig,
+    JoinConfig,
+    StackedEtcd,
+)
+from kubexm.templates.contexts.kubernetes import AuditPolicy
+
+RECORD = "control-plane"
+"""What the host calls the settings that its control plane was made with."""
+SECONDS = 900.0
+AGAIN = RetryPolicy(attempts=3, delay=5.0)
+_PHASES = (("control-plane", "all"), ("upload-config", "kubeadm"))
+_PATCH = re.compile(r"\+(strategic|merge|json)\b")
+
+
+@task("prepare")
+def prepare(ctx: ClusterContext) -> ExecutionFragment | None:
+    """All that a control plane needs before it can begin or join."""
+    hosts = ctx.control_planes
+    name = _versioned(ctx, "kubeadm/init")
+    config = rendered(
+        ctx, name, init_config(ctx), layout.KUBEADM_CONFIG, overrides=_init_overrides(ctx)
+    )
+    return per_host(
+        parallel(kubelet.places(hosts), _places(ctx)),
+        parallel(
+            kubelet.programs(ctx, hosts),
+            kubelet.settings(ctx, hosts),
+            node("kubeadm-config", config, on=hosts),
+            *_audit(ctx),
+            *patches(ctx, hosts),
+            *_stacked_data(ctx),
+        ),
+    )
+
+
+def _stacked_data(ctx: ClusterContext) -> Iterator[ExecutionFragment | None]:
+    """Where a member of etcd that kubeadm runs keeps its data."""
+    if ctx.declared.etcd_kind == "stacked":
+        step = DataDirectory(ctx.spec.etcd.data_dir, mode="0700")
+        yield node("etcd-data", step, on=ctx.control_planes)
+
+
+def _places(ctx: ClusterContext) -> ExecutionFragment | None:
+    """Where settings of the control plane go, and what the API server writes."""
+    spec = ctx.spec.kubernetes
+    audit = (parent(layout.AUDIT_LOG),) if spec.api_server.audit.enabled else ()
+    return directories(ctx.control_planes, patches_place(ctx) or layout.OURS, *audit)
+
+
+@task("init")
+def init(ctx: ClusterContext) -> ExecutionFragment | None:
+    """The cluster begins with the first control plane."""
+    step = Initialised(skip_phases=skipped(ctx), **_common(ctx))
+    return per_host(
+        node("cluster", step, on=(ctx.first,), timeout=SECONDS, retry=AGAIN),
+        node("kubelet", kubelet.step(ctx), on=(ctx.first,)),
+    )
+
+
+@task("token")
+def token(ctx: ClusterContext) -> ExecutionFragment | None:
+    """What lets other hosts in, once one of them turns out to need it."""
+    if len(ctx.kube_nodes) < 2:
+        return None
+    return node("token", JoinToken(), on=one_of(ctx.control_planes), retry=AGAIN)
+
+
+@task("join")
+def join(ctx: ClusterContext) -> ExecutionFragment | None:
+    """The other control planes join, each when the one before is through."""
+    # Members of etcd come one at a time: each has to catch up before the next may.
+    return chain(*(_joined(ctx, host) for host in ctx.control_planes[1:]))
+
+
+def _joined(ctx: ClusterContext, host: str) -> ExecutionFragment | None:
+    config = JoinConfig(
+        endpoint=endpoint(ctx),
+        node=of_host("node"),
+        api=ApiEndpoint(address=of_host("address"), port=API_PORT),
+        patches=patches_place(ctx),
+    )
+    step = Joined(**_joining(ctx, config), **_common(ctx))
+    return per_host(
+        node(host, referring(step), on=(host,), timeout=SECONDS, retry=AGAIN),
+        node(f"{host}-kubelet", kubelet.step(ctx), on=(host,)),
+    )
+
+
+@task("settings")
+def settings(ctx: ClusterContext) -> ExecutionFragment | None:
+    """The control planes run with their settings as they are, also where these were changed."""
+    step = PhasesDone(record=RECORD, phases=_PHASES, files=_recorded(ctx))
+    return chain(*(node(host, step, on=(host,), timeout=SECONDS) for host in ctx.control_planes))
+
+
+@task("access")
+def access(ctx: ClusterContext) -> ExecutionFragment | None:
+    """This machine has what lets people into the cluster."""
+    step = Fetched(path=layout.ADMIN_CONFIG, to=ctx.kubeconfig_here)
+    return node("kubeconfig", step, on=(ctx.first,))
+
+
+def worker_join(ctx: ClusterContext) -> Joined:
+    """How a worker joins."""
+    config = JoinConfig(endpoint=endpoint(ctx), node=of_host("node"), patches=patches_place(ctx))
+    # The authority's certificate is there already: the host knows whom it joins.
+    ignored = (*_ignored(ctx), "FileAvailable--etc-kubernetes-pki-ca.crt")
+    return Joined(
+        **_joining(ctx, config), ignore_errors=ignored, records={"kubelet": kubelet.files(ctx)}
+    )
+
+
+def endpoint(ctx: ClusterContext) -> str:
+    """Where the API servers are reached, as kubeadm wants it written."""
+    return f"{bracketed(ctx.declared.endpoint_host)}:{ctx.spec.endpoint.port}"
+
+
+def skipped(ctx: ClusterContext) -> tuple[str, ...]:
+    """What kubeadm leaves to others: names are answered by a CoreDNS of ours."""
+    proxy = ctx.spec.kubernetes.kube_proxy.mode
+    return ("addon/coredns", *(("addon/kube-proxy",) if proxy == "none" else ()))
+
+
+def _common(ctx: ClusterContext) -> dict[str, Any]:
+    """What all control planes have in common when they begin or join."""
+    return {
+        "ignore_errors": _ignored(ctx),
+        "records": {"kubelet": kubelet.files(ctx), RECORD: _recorded(ctx)},
+        "port": API_PORT,
+        "etcd_data": ctx.spec.etcd.data_dir,
+    }
+
+
+def _ignored(ctx: ClusterContext) -> tuple[str, ...]:
+    return ctx.spec.kubernetes.kubeadm.ignore_preflight_errors
+
+
+def _joining(ctx: ClusterContext, config: JoinConfig) -> dict[str, Any]:
+    overrides = ctx.spec.kubernetes.kubeadm.join_configuration
+    named = {"JoinConfiguration": overrides} if overrides else {}
+    fields = template(ctx, _versioned(ctx, "kubeadm/join"), config, **named)
+    # Both come from whoever makes the token, when a host joins.
+    del fields["data"]["token"], fields["data"]["ca_hashes"]
+    return fields
+
+
+def _versioned(ctx: ClusterContext, name: str) -> str:
+    """The template in the form that this kubeadm reads."""
+    form = ctx.trait("kubernetes", "kubeadm-api")
+    return f"{name}-{form}" if form == "v1beta3" else name
+
+
+def _recorded(ctx: ClusterContext) -> tuple[str, ...]:
+    """The files that a control plane is made by."""
+    spec = ctx.spec.kubernetes
+    audit = (layout.AUDIT_POLICY,) if spec.api_server.audit.enabled else ()
+    encryption = (layout.ENCRYPTION_CONFIG,) if spec.api_server.encryption.enabled else ()
+    patches = tuple(path for path, _ in _patch_files(ctx))
+    return (layout.KUBEADM_CONFIG, *audit, *encryption, *patches)
+
+
+def _audit(ctx: ClusterContext) -> Iterator[ExecutionFragment | None]:
+    spec = ctx.spec.kubernetes.api_server.audit
+    if not spec.enabled:
+        return
+    if spec.policy is None:
+        step: Any = rendered(ctx, "kubernetes/audit-policy", AuditPolicy(), layout.AUDIT_POLICY)
+    else:
+        text = ctx.files.text(spec.policy, ("spec", "kubernetes", "apiServer", "audit", "policy"))
+        step = FilePresent(layout.AUDIT_POLICY, content=text, mode="0600")
+    yield node("audit-policy", step, on=ctx.control_planes)
+
+
+def patches(ctx: ClusterContext, hosts: Sequence[str]) -> Iterator[ExecutionFragment | None]:
+    """What the operator changes of what kubeadm writes."""
+    for number, (path, text) in enumerate(_patch_files(ctx), 1):
+        yield node(f"patch-{number}", FilePresent(path, content=text, mode="0600"), on=hosts)
+
+
+def _patch_files(ctx: ClusterContext) -> Iterator[tuple[str, str]]:
+    """Patches of the operator, under the names by which kubeadm knows what they are for."""
+    for target, written in ctx.spec.kubernetes.kubeadm.patches.items():
+        text = ctx.files.text(written, ("spec", "kubernetes", "kubeadm", "patches", target))
+        kind = _PATCH.search(PurePath(written).name)
+        suffix = ".json" if written.endswith(".json") else ".yaml"
+        yield f"{layout.PATCHES}/{target}{kind[0] if kind else ''}{suffix}", text
+
+
+def patches_place(ctx: ClusterContext) -> str:
+    """The directory with patches of the operator; nothing if there are none."""
+    return layout.PATCHES if ctx.spec.kubernetes.kubeadm.patches else ""
+
+
+def init_config(ctx: ClusterContext) -> InitConfig:
+    """How the cluster begins, and what its control planes have in common."""
+    spec, kubernetes, network = ctx.spec, ctx.spec.kubernetes, ctx.spec.network
+    certificates = kubernetes.certificates
+    return InitConfig(
+        version=ctx.version("kubernetes"),
+        cluster_name=kubernetes.cluster_name or ctx.name,
+        endpoint=endpoint(ctx),
+        api=ApiEndpoint(address=of_host("address"), port=API_PORT),
+        node=of_host("node"),
+        pod_cidrs=network.pod_cidr,
+        service_cidrs=network.service_cidr,
+        dns_domain=spec.dns.domain,
+        kubelet=kubelet.document(ctx),
+        **_masks(ctx),
+        proxy_mode=kubernetes.kube_proxy.mode,
+        image_repository=ctx.kubeadm_images.repository,
+        **_etcd(ctx),
+        cert_sans=kubernetes.api_server.cert_sans,
+        certificates=Certificates(
+            seconds=int(certificates.duration),
+            authority_seconds=int(certificates.authority_duration),
+            algorithm=certificates.algorithm,
+        ),
+        audit=_audited(ctx),
+        encryption=layout.ENCRYPTION_CONFIG if kubernetes.api_server.encryption.enabled else "",
+        feature_gates=dict(kubernetes.feature_gates),
+        api_server_args=dict(kubernetes.api_server.extra_args),
+        controller_manager_args=dict(kubernetes.controller_manager.extra_args),
+        scheduler_args=dict(kubernetes.scheduler.extra_args),
+        patches=patches_place(ctx),
+    )
+
+
+def _init_overrides(ctx: ClusterContext) -> dict[str, Any]:
+    """What the operator says of each document; nothing of those that are not there."""
+    spec = ctx.spec.kubernetes
+    found = {
+        "InitConfiguration": spec.kubeadm.init_configuration,
+        "ClusterConfiguration": spec.kubeadm.cluster_configuration,
+        "KubeProxyConfiguration": spec.kube_proxy.config if spec.kube_proxy.mode != "none" else {},
+    }
+    return {kind: dict(values) for kind, values in found.items() if values}
+
+
+def _masks(ctx: ClusterContext) -> dict[str, Any]:
+    """The addresses of one host, where Kubernetes hands them out and not the pod network."""
+    network = ctx.spec.network
+    if network.plugin in ("calico", "cilium"):
+        return {}
+    masks = {4: ("node_mask", network.node_mask), 6: ("node_mask_ipv6", network.node_mask_ipv6)}
+    return dict(masks[pods.version] for pods in ctx.declared.pods)
+
+
+def _etcd(ctx: ClusterContext) -> dict[str, Any]:
+    if ctx.declared.etcd_kind == "stacked":
+        return {"stacked_etcd": _stacked(ctx)}
+    given = ctx.spec.etcd.external
+    members = given.endpoints if given else [client_url(ctx.address(host)) for host in ctx.etcd]
+    client = f"{layout.PKI}/apiserver-etcd-client"
+    return {
+        "external_etcd": ExternalEtcd(
+            endpoints=tuple(members),
+            ca=f"{layout.ETCD_PKI}/ca.crt",
+            certificate=f"{client}.crt",
+            key=f"{client}.key",
+        )
+    }
+
+
+def _stacked(ctx: ClusterContext) -> StackedEtcd:
+    spec, images = ctx.spec.etcd, ctx.kubeadm_images
+    expected = ctx.catalog.expected(ctx.version("kubernetes")).etcd
+    # One that is named is left alone when kubeadm upgrades the cluster.
+    usual = Image(repository=images.repository, tag=expected)
+    image = Image(repository=images.etcd_repository, tag=images.etcd_tag)
+    return StackedEtcd(
+        data_dir=spec.data_dir,
+        image=image if image != usual else None,
+        tuning=EtcdTuning(
+            heartbeat_ms=int(spec.tuning.heartbeat * 1000),
+            election_ms=int(spec.tuning.election * 1000),
+            snapshot_count=spec.tuning.snapshot_count,
+            compaction_seconds=int(spec.tuning.compaction),
+            quota_bytes=spec.tuning.quota_mib << 20,
+            max_request_bytes=spec.tuning.max_request_kib << 10,
+        ),
+        args=dict(spec.extra_args),
+    )
+
+
+def _audited(ctx: ClusterContext) -> Audit | None:
+    spec = ctx.spec.kubernetes.api_server.audit
+    if not spec.enabled:
+        return None
+    return Audit(
+        max_age_days=spec.max_age_days,
+        max_backups=spec.max_backups,
+        max_size_mib=spec.max_size_mib,
+    )

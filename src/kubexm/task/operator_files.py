@@ -1,0 +1,82 @@
+"""Files that a cluster file names: read once, and told with their places where they can't be."""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from kubexm.common.digests import Digests
+from kubexm.document import source
+from kubexm.document.findings import Finding
+from kubexm.document.source import DataPath
+from kubexm.errors import InvalidFile
+
+LARGEST = 4 << 20
+"""Bytes of a text that becomes a part of the plan."""
+
+
+class OperatorFiles:
+    """What lies beside the cluster file; whatever is wrong with it is collected."""
+
+    def __init__(self, directory: Path | None, digests: Digests | None = None) -> None:
+        self._directory = directory
+        self._digests = digests or Digests()
+        self.findings: list[Finding] = []
+        self.read: dict[str, str] = {}
+        """The sha256 of every file that was read, by its path."""
+
+    def text(self, written: str, place: DataPath) -> str:
+        """The text of a file; nothing if it can't be read, which is noted."""
+        path = self.path(written)
+        try:
+            if path.stat().st_size > LARGEST:
+                return self.note(place, f"`{written}` has more than 4 MiB", "make it smaller")
+            content = path.read_bytes()
+            self.read[str(path)] = sha256(content).hexdigest()
+            return content.decode()
+        except OSError as error:
+            return self._unreadable(path, error, place)
+        except UnicodeDecodeError:
+            return self.note(place, f"`{written}` is no text", "save it as UTF-8")
+
+    def data(self, written: str, place: DataPath) -> dict[str, Any]:
+        """The mapping in a YAML file; nothing if there is none, which is noted."""
+        text = self.text(written, place)
+        try:
+            found = source.parse(text, str(self.path(written))).data if text else {}
+        except InvalidFile as error:
+            said = "; ".join(f"{one.where}: {one.message}" for one in error.problems)
+            self.note(place, f"`{written}` can't be read: {said or error.message}", error.hint)
+            return {}
+        if isinstance(found, dict):
+            return found
+        self.note(place, f"`{written}` holds no mapping", "write `key: value` pairs")
+        return {}
+
+    def digest(self, written: str, place: DataPath) -> str:
+        """The sha256 of a file that may be large; nothing if it can't be read, which is noted."""
+        path = self.path(written)
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            return self._unreadable(path, error, place)
+        try:
+            found = self.read[str(path)] = self._digests.of(descriptor)
+        finally:
+            os.close(descriptor)
+        return found
+
+    def path(self, written: str) -> Path:
+        """Where a file is that the cluster file names."""
+        return (self._directory or Path("/")) / Path(written).expanduser()
+
+    def note(self, place: DataPath, message: str, hint: str) -> str:
+        """Something that is wrong with what the cluster file names; there is no text then."""
+        self.findings.append(Finding(place, message, hint))
+        return ""
+
+    def _unreadable(self, path: Path, error: OSError, place: DataPath) -> str:
+        message = f"can't read `{path}`: {error.strerror}"
+        return self.note(place, message, "see that it is there and may be read")

@@ -1,0 +1,102 @@
+"""Certificates: who issues them, and those that each host has."""
+
+from __future__ import annotations
+
+from kubexm.common import layout
+from kubexm.config.model.kubernetes import AuthoritySpec
+from kubexm.plan import ExecutionFragment, node, one_of, parallel
+from kubexm.plan.scope import task
+from kubexm.step.files import FilePresent
+from kubexm.step.pki import VALUE, Authorities, Certificates, EncryptionConfig
+from kubexm.step.secrets import SecretFile
+from kubexm.task.context import ClusterContext
+from kubexm.task.writing import directories, of_host, unresolved
+
+_SUPPLIED = {"kubernetes": "ca", "etcd": "etcd/ca", "front_proxy": "front-proxy-ca"}
+_EXTERNAL = ("spec", "etcd", "external")
+
+
+@task("authorities")
+def authorities(ctx: ClusterContext) -> ExecutionFragment | None:
+    """The authorities of the cluster, once some certificate turns out to be missing."""
+    spec = ctx.spec.kubernetes
+    given = _supplied(ctx)
+    step = Authorities(
+        algorithm=spec.certificates.algorithm,
+        lifetime=spec.certificates.authority_duration,
+        supplied={
+            name: ctx.files.text(
+                one.certificate,
+                ("spec", "kubernetes", "certificates", "authorities", key, "certificate"),
+            )
+            for key, (name, one) in given.items()
+        },
+        supplied_keys={name: one.key for name, one in given.values()},
+        etcd=ctx.declared.etcd_kind != "external",
+        encryption=spec.api_server.encryption.enabled,
+    )
+    return node("authorities", step, on=one_of(ctx.control_planes))
+
+
+def _supplied(ctx: ClusterContext) -> dict[str, tuple[str, AuthoritySpec]]:
+    """Authorities of the operator's by their keys in the file, with their names in the table."""
+    found = ctx.spec.kubernetes.certificates.authorities
+    return {
+        found.fields()[key].alias: (name, one)
+        for key, name in _SUPPLIED.items()
+        if (one := getattr(found, key)) is not None
+    }
+
+
+@task("certificates")
+def certificates(ctx: ClusterContext) -> ExecutionFragment | None:
+    """What lets hosts know each other, on each host what its roles need."""
+    wanted = frozenset((*ctx.kube_nodes, *ctx.etcd, *ctx.registries))
+    settings = ctx.spec.kubernetes.certificates
+    step = unresolved(
+        Certificates,
+        needs=(VALUE,),
+        host=of_host("certificates"),
+        cluster=ctx.spec.kubernetes.cluster_name or ctx.name,
+        lifetime=settings.duration,
+        algorithm=settings.algorithm,
+    )
+    return node("host", step, on=tuple(host for host in ctx.hosts if host in wanted))
+
+
+def places(ctx: ClusterContext) -> ExecutionFragment | None:
+    """Where certificates go."""
+    wanted = frozenset((*ctx.kube_nodes, *ctx.etcd, *ctx.registries))
+    planes = frozenset((*ctx.control_planes, *ctx.etcd))
+    others = tuple(host for host in ctx.hosts if host in wanted - planes)
+    return parallel(
+        directories(tuple(host for host in ctx.hosts if host in planes), layout.ETCD_PKI),
+        directories(others, layout.PKI),
+        directories(ctx.control_planes, layout.OURS),
+    )
+
+
+@task("encryption")
+def encryption(ctx: ClusterContext) -> ExecutionFragment | None:
+    """What lies in etcd is encrypted with a key that only control planes have."""
+    spec = ctx.spec.kubernetes.api_server.encryption
+    if not spec.enabled:
+        return None
+    step = EncryptionConfig(provider=spec.provider, encrypts=spec.resources)
+    return node("config", step, on=ctx.control_planes)
+
+
+@task("external-etcd")
+def external_etcd(ctx: ClusterContext) -> ExecutionFragment | None:
+    """What lets the API servers into an etcd that is there already."""
+    if (given := ctx.spec.etcd.external) is None:
+        return None
+    authority = ctx.files.text(given.ca, (*_EXTERNAL, "ca"))
+    certificate = ctx.files.text(given.certificate, (*_EXTERNAL, "certificate"))
+    client = f"{layout.PKI}/apiserver-etcd-client"
+    steps = {
+        "ca": FilePresent(f"{layout.ETCD_PKI}/ca.crt", content=authority, mode="0644"),
+        "certificate": FilePresent(f"{client}.crt", content=certificate, mode="0644"),
+        "key": SecretFile(f"{client}.key", content=given.key),
+    }
+    return parallel(*(node(name, step, on=ctx.control_planes) for name, step in steps.items()))

@@ -1,0 +1,70 @@
+"""A registry of the cluster's own, on the host of that role."""
+
+from __future__ import annotations
+
+from kubexm.common import layout
+from kubexm.plan import ExecutionFragment, node, parallel, per_host
+from kubexm.plan.scope import task
+from kubexm.step.data import DataDirectory
+from kubexm.step.services import Service
+from kubexm.step.transfers import Fetched
+from kubexm.step.waits import WaitFor
+from kubexm.task import images
+from kubexm.task.context import ClusterContext
+from kubexm.task.writing import directories, rendered
+from kubexm.templates.contexts.registry import CONFIG, RegistryConfig
+from kubexm.templates.contexts.systemd import ContainedUnit, Mount
+
+_UNIT = f"{layout.UNITS}/kubexm-registry.service"
+_SECONDS = 120.0
+
+
+@task("service")
+def service(ctx: ClusterContext) -> ExecutionFragment | None:
+    """The registry runs, and answers."""
+    spec, hosts = ctx.spec.registry, ctx.registries
+    if not hosts:
+        return None
+    config = RegistryConfig(
+        listen=f":{spec.port}",
+        data_dir=spec.data_dir,
+        certificate=f"{layout.PKI}/registry.crt",
+        key=f"{layout.PKI}/registry.key",
+    )
+    written = parallel(
+        images.beside(ctx, images.OWN_REGISTRY, hosts),
+        node("data", DataDirectory(spec.data_dir, mode="0700"), on=hosts),
+        node("config", rendered(ctx, "registry/config", config, CONFIG), on=hosts),
+        node("unit", rendered(ctx, "systemd/contained", _unit(ctx), _UNIT), on=hosts),
+    )
+    files = (CONFIG, _UNIT, config.certificate)
+    return per_host(
+        directories(hosts, layout.BALANCER),
+        written,
+        node("service", Service("kubexm-registry", restarts_on=files), on=hosts),
+        node("answers", WaitFor(port=spec.port), on=hosts, timeout=_SECONDS),
+    )
+
+
+@task("authority")
+def authority(ctx: ClusterContext) -> ExecutionFragment | None:
+    """This machine knows by whom the registry is vouched for."""
+    if not ctx.registries:
+        return None
+    step = Fetched(path=f"{layout.PKI}/ca.crt", to=ctx.authority_here)
+    return node("certificate", step, on=ctx.registries)
+
+
+def _unit(ctx: ClusterContext) -> ContainedUnit:
+    paths = (CONFIG, f"{layout.PKI}/registry.crt", f"{layout.PKI}/registry.key")
+    data = ctx.spec.registry.data_dir
+    return ContainedUnit(
+        description="registry of images",
+        name="kubexm-registry",
+        image=ctx.image(images.OWN_REGISTRY),
+        arguments=("registry", "serve", CONFIG),
+        mounts=(
+            *(Mount(source=path, target=path) for path in paths),
+            Mount(source=data, target=data, writable=True),
+        ),
+    )

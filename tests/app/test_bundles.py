@@ -1,0 +1,317 @@
+"""Use cases of bundles and locks: a cluster file in, one file with all that it needs out."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from tests.resource import depot as depots
+from tests.resource import made_images
+from tests.resource.depot import Depot
+
+from kubexm.app import bundles, locks
+from kubexm.app.bills import BillParams, billed, sources
+from kubexm.app.bundles import BuildParams, PushParams
+from kubexm.app.locks import LockParams
+from kubexm.common.paths import Home
+from kubexm.errors import InvalidCluster, InvalidInput, StepFailed
+from kubexm.resource import catalog, layout
+from kubexm.resource.fetch import Advance
+from kubexm.resource.materials import BillOfMaterials, bill
+from kubexm.resource.needs import Needs
+from kubexm.resource.store import Store
+from kubexm.runtime.secrets import SecretVault
+
+ROUTED = "  network: {plugin: routed}\n"
+NEEDS = Needs(kubernetes="v1.36.3", network="routed")
+
+
+@pytest.fixture
+def depot(tmp_path: Path) -> Iterator[Depot]:
+    with depots.opened(tmp_path / "depot") as opened:
+        yield opened
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    monkeypatch.setenv("KUBEXM_HOME", str(tmp_path / "home"))
+    return Home.from_environment()
+
+
+@pytest.fixture
+def stocked(depot: Depot) -> BillOfMaterials:
+    return depot.stock(bill(catalog.load(), NEEDS))
+
+
+@pytest.fixture
+def wanted(depot: Depot, stocked: BillOfMaterials, tmp_path: Path) -> BillParams:
+    """A cluster whose things all come from the depot."""
+    overlay = depots.overlay(depot, catalog.load(), stocked, tmp_path / "depot.toml")
+    file = depots.cluster(depot, tmp_path / "cluster.yaml", more=ROUTED)
+    return BillParams(file=file, catalogs=(overlay,))
+
+
+async def build(params: BillParams, home: Home, output: Path, *own: Path) -> bundles.Built:
+    return await bundles.build(BuildParams(params, output, own), home, SecretVault())
+
+
+class TestBuilding:
+    async def test_a_bundle_of_a_file_has_all_that_the_file_needs(
+        self, depot: Depot, wanted: BillParams, home: Home, tmp_path: Path
+    ) -> None:
+        built = await build(wanted, home, tmp_path / "b.tar.zst")
+
+        assert built.manifest == bundles.show(tmp_path / "b.tar.zst")
+        assert built.size == (tmp_path / "b.tar.zst").stat().st_size
+        assert bundles.check(tmp_path / "b.tar.zst", wanted) == []
+        assert await bundles.verify(tmp_path / "b.tar.zst") == []
+        assert built.warnings == ()
+
+    async def test_what_is_in_the_store_is_not_fetched_again(
+        self, depot: Depot, wanted: BillParams, home: Home, tmp_path: Path
+    ) -> None:
+        await build(wanted, home, tmp_path / "one.tar.zst")
+        depot.asked.clear()
+        await build(wanted, home, tmp_path / "two.tar.zst")
+
+        assert depot.asked == []
+        one, two = ((tmp_path / f"{name}.tar.zst").read_bytes() for name in ("one", "two"))
+        assert one == two
+
+    async def test_a_version_alone_stands_for_a_usual_cluster(
+        self, depot: Depot, home: Home, tmp_path: Path
+    ) -> None:
+        usual = depot.stock(bill(catalog.load(), Needs(kubernetes="v1.36.3")))
+        overlay = depots.overlay(depot, catalog.load(), usual, tmp_path / "depot.toml")
+        with (tmp_path / "images.tar").open("wb") as file:
+            found = [made_images.image(depot.store, each.name) for each in usual.images]
+            layout.write_archive(found, depot.store, file)
+        params = BillParams(kubernetes="v1.36.3", catalogs=(overlay,))
+
+        built = await build(params, home, tmp_path / "b.tar.zst", tmp_path / "images.tar")
+
+        assert built.manifest.images.keys() == {image.name for image in usual.images}
+        assert any("calico" in name for name in built.manifest.images)
+        assert any(key.startswith("etcd/") for key in built.manifest.artifacts)
+
+    async def test_images_of_an_archive_are_put_into_it_as_well(
+        self, depot: Depot, wanted: BillParams, home: Home, tmp_path: Path
+    ) -> None:
+        made = Store(tmp_path / "made")
+        with (tmp_path / "own.tar").open("wb") as file:
+            layout.write_archive([made_images.image(made, "mine.lan/app:7")], made, file)
+
+        built = await build(wanted, home, tmp_path / "b.tar.zst", tmp_path / "own.tar")
+
+        assert built.manifest.images["mine.lan/app:7"].architectures.keys() == {"amd64"}
+
+    async def test_other_architectures_can_be_asked_for(
+        self, depot: Depot, wanted: BillParams, home: Home, tmp_path: Path
+    ) -> None:
+        arm = bill(catalog.load(), replace(NEEDS, architectures=("arm64",)))
+        overlay = depots.overlay(depot, catalog.load(), depot.stock(arm), tmp_path / "arm.toml")
+        params = replace(wanted, architectures=("arm64",), catalogs=(overlay,))
+
+        built = await build(params, home, tmp_path / "b.tar.zst")
+
+        assert built.manifest.architectures == ("arm64",)
+        assert "kubernetes/v1.36.3/kubelet/arm64" in built.manifest.artifacts
+
+    async def test_files_without_a_sum_are_a_warning(
+        self, depot: Depot, stocked: BillOfMaterials, home: Home, tmp_path: Path
+    ) -> None:
+        overlay = depots.overlay(depot, catalog.load(), stocked, tmp_path / "depot.toml")
+        unknown = tmp_path / "unknown.toml"
+        unknown.write_text('[components.runc.versions."v9.9.9"]\n')
+        depot.put("/github.com/opencontainers/runc/releases/download/v9.9.9/runc.amd64", b"a runc")
+        unknown.write_text(
+            '[components.runc.versions."v9.9.9"]\n[kubernetes."v1.36"]\ndefaults.runc = "v9.9.9"\n'
+        )
+        file = depots.cluster(depot, tmp_path / "cluster.yaml", more=ROUTED)
+        params = BillParams(file=file, catalogs=(overlay, unknown))
+
+        built = await build(params, home, tmp_path / "b.tar.zst")
+
+        [warning] = built.warnings
+        assert "nobody has published checksums of runc v9.9.9" in warning.message
+        assert "catalog lock" in warning.hint
+
+    @pytest.mark.parametrize(
+        ("given", "found"),
+        [({}, "neither"), ({"file": Path("c.yaml"), "kubernetes": "1.36"}, "both")],
+    )
+    async def test_one_of_file_and_version_is_named(
+        self, home: Home, tmp_path: Path, given: dict[str, object], found: str
+    ) -> None:
+        with pytest.raises(InvalidInput, match=f"found {found} of"):
+            await build(BillParams(**given), home, tmp_path / "b")  # type: ignore[arg-type]
+
+    async def test_a_place_that_can_not_be_written_is_told_before_anything_is_fetched(
+        self, depot: Depot, wanted: BillParams, home: Home, tmp_path: Path
+    ) -> None:
+        with pytest.raises(InvalidInput, match="its directory is not there"):
+            await build(wanted, home, tmp_path / "nowhere" / "b.tar.zst")
+        with pytest.raises(InvalidInput, match="it is a directory"):
+            await build(wanted, home, tmp_path)
+
+        assert depot.asked == []
+
+    async def test_it_can_be_stopped_and_goes_on(
+        self, depot: Depot, wanted: BillParams, home: Home, tmp_path: Path
+    ) -> None:
+        begun = asyncio.Event()
+        params = BuildParams(wanted, tmp_path / "b.tar.zst")
+
+        def note(advance: Advance) -> None:
+            if advance.name == "b.tar.zst":
+                begun.set()
+
+        work = asyncio.create_task(bundles.build(params, home, SecretVault(), note))
+        await begun.wait()
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+        depot.asked.clear()
+
+        assert not [name for name in listed(tmp_path) if "b.tar.zst" in name]
+        await build(wanted, home, tmp_path / "b.tar.zst")
+        assert depot.asked == []
+
+
+class TestSources:
+    def test_registries_are_reached_as_the_file_says(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("WORD", "secret")
+        file = tmp_path / "cluster.yaml"
+        file.write_text(
+            "apiVersion: kubexm.io/v1alpha1\nkind: Cluster\nmetadata: {name: demo}\nspec:\n"
+            "  hosts: [{name: node1, address: 10.0.0.1}]\n  kubernetes: {version: v1.36.3}\n"
+            "  containerRuntime:\n    registries:\n"
+            "      mine.lan: {ca: ca.pem, mirrors: ['https://m.lan'],"
+            " auth: {username: me, password: 'env://WORD'}}\n"
+            "      plain.lan: {plainHttp: true}\n"
+        )
+
+        found = sources(billed(BillParams(file=file)).cluster, SecretVault()).registries
+
+        assert found["mine.lan"].mirrors == ("https://m.lan",)
+        assert found["mine.lan"].ca_file == tmp_path / "ca.pem"
+        assert found["mine.lan"].login is not None
+        assert found["mine.lan"].login.password == "secret"
+        assert found["plain.lan"].plain_http
+        assert "secret" not in repr(found)
+
+    def test_all_that_is_missing_is_told_at_once(
+        self, depot: Depot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("WORD", raising=False)
+        file = depots.cluster(
+            depot,
+            tmp_path / "cluster.yaml",
+            more="      a.lan: {insecure: true}\n"
+            "      b.lan: {auth: {username: me, password: 'env://WORD'}}\n",
+        )
+
+        with pytest.raises(InvalidInput) as caught:
+            sources(billed(BillParams(file=file)).cluster, SecretVault())
+
+        assert [problem.where.split(".", 3)[-1] for problem in caught.value.problems] == [
+            "a.lan.insecure",
+            "b.lan.auth.password",
+        ]
+
+    def test_buckets_are_where_the_environment_says(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", "https://minio.lan:9000")
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "me")
+
+        access = sources(None, SecretVault()).options.access("any")
+
+        assert access is not None
+        assert (access.endpoint, access.access_key) == ("https://minio.lan:9000", "me")
+
+    def test_a_file_that_is_no_cluster_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "cluster.yaml").write_text("kind: Cluster\n")
+
+        with pytest.raises(InvalidCluster):
+            billed(BillParams(file=tmp_path / "cluster.yaml"))
+
+
+class TestPushing:
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [
+            ({"username": "me"}, "want both or none"),
+            ({"username": "me", "password": "the word"}, "is no reference"),
+            ({"registry": "https://mine.lan"}, "want a registry such as"),
+        ],
+    )
+    async def test_what_makes_no_sense_is_refused(
+        self, home: Home, tmp_path: Path, given: dict[str, str], message: str
+    ) -> None:
+        params = replace(PushParams(bundle=tmp_path / "b.tar.zst", registry="mine.lan"), **given)
+
+        with pytest.raises(InvalidInput, match=message) as caught:
+            await bundles.push(params, home, SecretVault())
+        assert "the word" not in str(caught.value)
+
+
+class TestLocking:
+    @pytest.fixture
+    def unknown(self, depot: Depot, stocked: BillOfMaterials, tmp_path: Path) -> BillParams:
+        """A cluster with a runc of which nobody knows the sum."""
+        overlay = depots.overlay(depot, catalog.load(), stocked, tmp_path / "depot.toml")
+        new = tmp_path / "new.toml"
+        new.write_text(
+            '[components.runc.versions."v9.9.9"]\n[kubernetes."v1.36"]\ndefaults.runc = "v9.9.9"\n'
+        )
+        path = "/github.com/opencontainers/runc/releases/download/v9.9.9/runc.amd64"
+        depot.put(path, b"a runc")
+        file = depots.cluster(depot, tmp_path / "cluster.yaml", more=ROUTED)
+        return BillParams(file=file, catalogs=(overlay, new))
+
+    async def test_the_unknown_is_fetched_and_afterwards_everything_is_known(
+        self, depot: Depot, unknown: BillParams, home: Home, tmp_path: Path
+    ) -> None:
+        params = LockParams(unknown, tmp_path / "lock.toml")
+
+        found = await locks.hold_fast(params, home, SecretVault())
+
+        assert [(one.component, one.version) for one in found] == [("runc", "v9.9.9")]
+        assert [path for path in depot.asked if path.startswith("/v2/")] == []
+        locked = replace(unknown, catalogs=(*unknown.catalogs, tmp_path / "lock.toml"))
+        assert all(file.sha256 for file in billed(locked).bill.binaries)
+        again = await locks.hold_fast(LockParams(locked, tmp_path / "2"), home, SecretVault())
+        assert again == []
+        assert not (tmp_path / "2").exists()
+
+    async def test_what_was_locked_is_the_only_thing_that_is_accepted(
+        self, depot: Depot, unknown: BillParams, home: Home, tmp_path: Path
+    ) -> None:
+        params = LockParams(unknown, tmp_path / "lock.toml")
+        await locks.hold_fast(params, home, SecretVault())
+        path = "/github.com/opencontainers/runc/releases/download/v9.9.9/runc.amd64"
+        depot.put(path, b"another runc")
+        locked = replace(unknown, catalogs=(*unknown.catalogs, tmp_path / "lock.toml"))
+        elsewhere = replace(home, data=tmp_path / "elsewhere")
+
+        with pytest.raises(StepFailed, match="it has another content"):
+            await build(locked, elsewhere, tmp_path / "b.tar.zst")
+
+    async def test_a_file_that_is_there_is_not_written_over(
+        self, depot: Depot, unknown: BillParams, home: Home, tmp_path: Path
+    ) -> None:
+        (tmp_path / "lock.toml").write_text("mine")
+        params = LockParams(unknown, tmp_path / "lock.toml")
+
+        with pytest.raises(InvalidInput, match="is there already"):
+            await locks.hold_fast(params, home, SecretVault())
+        assert depot.asked == []
+        await locks.hold_fast(replace(params, overwrite=True), home, SecretVault())
+
+        assert "v9.9.9" in (tmp_path / "lock.toml").read_text()
+
+
+def listed(directory: Path) -> list[str]:
+    return [path.name for path in directory.iterdir()]

@@ -1,0 +1,281 @@
+"""Hosts of a cluster file put to every check, alone and against each other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubexm.app import across
+from kubexm.app.execution import Front
+from kubexm.app.params import ClusterParams
+from kubexm.app.preflight import Preflight, PreflightParams, check
+from kubexm.common.checks import CHECKS, Finding
+from kubexm.common.paths import Home
+from kubexm.config.cluster import checked
+from kubexm.config.rules.rule import Declared
+from kubexm.document import source
+from kubexm.errors import Refused
+from kubexm.runner.host import Host
+from kubexm.sim import Machine, Script, World, WorldSettings
+
+HOSTS = [
+    {"name": "cp1", "address": "10.0.0.11"},
+    {"name": "node[1:3]", "address": "10.0.0.[21:23]"},
+]
+ADDRESSES: dict[str, tuple[str, ...]] = {
+    "cp1": ("10.0.0.11",),
+    **{f"node{n}": (f"10.0.0.{20 + n}",) for n in (1, 2, 3)},
+}
+
+
+def document(**spec: Any) -> dict[str, Any]:
+    body = {"kubernetes": {"version": "v1.36.3"}, "hosts": HOSTS, **spec}
+    head = {"apiVersion": "kubexm.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "demo"}}
+    return {**head, "spec": body}
+
+
+def declared(**spec: Any) -> Declared:
+    return checked(source.from_data(document(**spec))).declared
+
+
+@pytest.mark.parametrize(
+    ("facts", "check_", "hosts", "message"),
+    [
+        (
+            {"cp1": {"hostname": "debian"}, "node1": {"hostname": "debian"}},
+            "unique-hostnames",
+            ("cp1", "node1"),
+            "hosts with the same name: `debian`",
+        ),
+        (
+            {"node1": {"machine_id": "a"}, "node2": {"machine_id": "a"}, "cp1": {}},
+            "unique-machine-ids",
+            ("node1", "node2"),
+            "hosts with the same machine id: `a`",
+        ),
+        (
+            {"node1": {"product_uuid": "u"}, "node2": {"product_uuid": "u"}},
+            "unique-product-uuids",
+            ("node1", "node2"),
+            "hosts with the same product uuid: `u`",
+        ),
+        (
+            {"node1": {"network": {"mac": "m"}}, "node2": {"network": {"mac": "m"}}},
+            "unique-macs",
+            ("node1", "node2"),
+            "hosts with the same hardware address: `m`",
+        ),
+        (
+            {"node1": {"addresses": ["10.0.0.21"]}, "node2": {"addresses": ["10.0.0.21"]}},
+            "unique-addresses",
+            ("node1", "node2"),
+            "an address of one host is another's too: `10.0.0.21`",
+        ),
+        (
+            {
+                "cp1": {"clock": {"offset_s": 0.0, "within_s": 0.1}},
+                "node1": {"clock": {"offset_s": 0.2, "within_s": 0.1}},
+                "node2": {"clock": {"offset_s": -9.0, "within_s": 0.1}},
+            },
+            "clock-skew",
+            ("node2",),
+            "clocks are more than 5 s apart: 9.2 s",
+        ),
+        (
+            {
+                "cp1": {"network": {"mtu": 1500}},
+                "node1": {"network": {"mtu": 9000}},
+                "node2": {"network": {"mtu": 1500}},
+            },
+            "mtu",
+            ("node1",),
+            "hosts send packets of another size than the others: 1500 on 2, 9000 on 1",
+        ),
+    ],
+)
+def test_what_is_wrong_between_hosts_is_found(
+    facts: dict[str, Any], check_: str, hosts: tuple[str, ...], message: str
+) -> None:
+    (one,) = across.across(facts, declared())
+
+    assert (one.check, one.hosts, one.message) == (check_, hosts, message)
+    assert one.kind == CHECKS[check_].severity
+    assert one.remedy == CHECKS[check_].remedy
+    assert across.across(facts, declared(preflight={"skip": [check_]})) == []
+
+
+def test_every_check_between_hosts_is_made_here_or_handed_in() -> None:
+    between = {name for name, row in CHECKS.items() if row.across}
+
+    assert across.JUDGES.keys() == between - {"artifacts"}
+
+
+def test_a_clock_that_can_t_be_measured_well_enough_is_not_judged() -> None:
+    facts = {
+        "cp1": {"clock": {"offset_s": 0.0, "within_s": 3.0}},
+        "node1": {"clock": {"offset_s": 8.0, "within_s": 3.0}},
+    }
+
+    assert across.across(facts, declared()) == []
+    assert len(across.across(facts, declared(preflight={"clockOffset": "1s"}))) == 1
+
+
+def test_hosts_that_tell_nothing_and_strangers_are_not_judged() -> None:
+    facts = {"cp1": {}, "node1": {}, "control-node": {"hostname": "x"}, "x": {"hostname": "x"}}
+
+    assert across.across(facts, declared()) == []
+
+
+def test_a_size_of_packets_that_the_file_gives_settles_it() -> None:
+    facts = {"cp1": {"network": {"mtu": 1500}}, "node1": {"network": {"mtu": 9000}}}
+
+    assert across.across(facts, declared(network={"mtu": 1400})) == []
+
+
+def test_only_what_refuses_refuses() -> None:
+    warning = Finding("mtu", ("a",), "x", kind="warning")
+    refusal = Finding("unique-macs", ("a", "b"), "same", "`m`", "give each its own")
+
+    across.refuse([warning])
+    with pytest.raises(Refused) as caught:
+        across.refuse([warning, refusal])
+
+    assert caught.value.message.splitlines() == [
+        "hosts are not fit, by `unique-macs`",
+        "  unique-macs: same: `m` [a b] (hint: give each its own)",
+    ]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Callable[..., Preflight]:
+    """What comes of the checks in a world with these settings."""
+
+    def make(
+        settings: WorldSettings | None = None,
+        prepare: Callable[[World], object] = lambda world: None,
+        hosts: tuple[str, ...] = (),
+        more: tuple[Finding, ...] = (),
+        **spec: Any,
+    ) -> Preflight:
+        file = tmp_path / "demo.yaml"
+        file.write_text(yaml.safe_dump(document(**spec)))
+        world = World.create(tmp_path / "world", settings or WorldSettings(addresses=ADDRESSES))
+        prepare(world)
+        world.close()
+        params = PreflightParams(
+            ClusterParams(file), hosts, simulate=True, world=tmp_path / "world"
+        )
+        home = Home(tmp_path / "state", tmp_path / "data", tmp_path / "cache")
+        return asyncio.run(check(params, Front(), home, more))
+
+    return make
+
+
+def kinds(found: Preflight) -> set[tuple[str, str, tuple[str, ...]]]:
+    return {(each.check, each.kind, each.hosts) for each in found.findings}
+
+
+def test_hosts_that_are_fit_have_nothing_wrong(made: Callable[..., Preflight]) -> None:
+    found = made()
+
+    assert found.findings == ()
+    assert not found.is_refused
+    assert found.hosts == ("cp1", "node1", "node2", "node3")
+    assert found.made["etcd-disk"] == ("cp1",)
+    assert found.made["memory"] == found.hosts
+    assert found.made["unique-macs"] == found.hosts
+
+
+def test_what_is_wrong_with_one_host_is_told_of_that_one(made: Callable[..., Preflight]) -> None:
+    small = Machine(memory_mib=512, swap_mib=1024)
+    found = made(WorldSettings(addresses=ADDRESSES, machines={"node2": small}))
+
+    assert kinds(found) == {
+        ("memory", "refusal", ("node2",)),
+        ("swap", "warning", ("node2",)),
+    }
+    assert found.is_refused
+
+
+def test_what_the_file_leaves_out_is_said_and_not_made(made: Callable[..., Preflight]) -> None:
+    small = Machine(memory_mib=512)
+    settings = WorldSettings(addresses=ADDRESSES, machines={"node2": small})
+    found = made(settings, preflight={"skip": ["memory", "mtu"]})
+
+    assert (found.findings, found.skipped) == ((), ("memory", "mtu"))
+    assert not {"memory", "mtu"} & found.made.keys()
+
+
+def test_a_worker_that_is_gone_is_missing_and_nobody_is_blamed_for_it(
+    made: Callable[..., Preflight],
+) -> None:
+    found = made(prepare=lambda world: world.host("node2").stop())
+
+    assert kinds(found) == {("reachable", "warning", ("node2",))}
+    assert (found.missing, found.is_refused) == (("node2",), False)
+    assert "node2" not in found.made["memory"]
+
+
+def test_no_cluster_begins_without_its_control_plane(made: Callable[..., Preflight]) -> None:
+    found = made(prepare=lambda world: world.host("cp1").stop())
+
+    assert kinds(found) == {("reachable", "refusal", ("cp1",))}
+    assert found.is_refused
+
+
+def test_a_host_where_nobody_becomes_root_is_refused(made: Callable[..., Preflight]) -> None:
+    no = Script(("true",), hosts="node1", exit=1, stderr="sudo: no")
+    found = made(WorldSettings(addresses=ADDRESSES, scripts=(no,)), sudo=True)
+
+    assert kinds(found) == {("root", "refusal", ("node1",))}
+    assert "node1" not in found.made["memory"]
+    assert found.findings[0].message == "commands can't run as root: sudo: no"
+
+
+def test_a_cluster_that_is_there_finds_itself_no_trouble(made: Callable[..., Preflight]) -> None:
+    def prepare(world: World) -> None:
+        async def scenario() -> None:
+            connector = world.connector("cp1")
+            await connector.open()
+            for path in ("/etc/kubernetes/pki/ca.crt", "/var/lib/kubexm/records/kubeadm.json"):
+                await Host("cp1", connector).run("mkdir", "-p", path.rpartition("/")[0])
+                await connector.put(path, b"{}")
+
+        asyncio.run(scenario())
+
+    found = made(prepare=prepare)
+
+    assert not found.is_refused
+    assert {kind for _, kind, _ in kinds(found)} == {"held"}
+    assert ("leftovers", "held", ("cp1",)) in kinds(found)
+
+
+def test_some_hosts_can_be_asked_alone(made: Callable[..., Preflight]) -> None:
+    found = made(hosts=("node*",))
+
+    assert found.hosts == ("node1", "node2", "node3")
+    assert "etcd-disk" not in found.made
+
+
+def test_what_others_have_found_is_told_with_the_rest(made: Callable[..., Preflight]) -> None:
+    missing = Finding("artifacts", (), "3 images are not in the bundle")
+    found = made(more=(missing,))
+
+    assert found.is_refused
+    assert found.findings == (missing,)
+    assert "artifacts" in found.made
+
+
+def test_nothing_is_changed(made: Callable[..., Preflight], tmp_path: Path) -> None:
+    made()
+
+    world = World.open(tmp_path / "world")
+    assert world.snapshot() == {}
+    world.close()
+    assert not (tmp_path / "data").exists()
+    assert not (tmp_path / "state").exists()
