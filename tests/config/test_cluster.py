@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.config.test_rules import SOUND, cluster
 
 from kubexm.app import clusters
+from kubexm.app.params import ClusterParams
 from kubexm.config.cluster import checked, parse_cluster
 from kubexm.config.model.cluster import ClusterFile
 from kubexm.config.reference import explained
@@ -102,9 +103,9 @@ def test_a_secret_that_is_written_out_is_refused_and_never_shown(tmp_path: Any) 
     file.write_bytes(msgspec.json.encode(data))
 
     with pytest.raises(InvalidFile) as caught:
-        clusters.validate(clusters.ClusterParams(file))
+        clusters.validate(ClusterParams(file))
     shown = [
-        clusters.show(clusters.ClusterParams(file, allow_literal_secrets=True), defaults=defaults)
+        clusters.show(ClusterParams(file, allow_literal_secrets=True), defaults=defaults)
         for defaults in (False, True)
     ]
 
@@ -118,10 +119,10 @@ def test_what_is_shown_in_full_declares_the_same(name: str, tmp_path: Any) -> No
     file = tmp_path / "c.json"
     file.write_bytes(msgspec.json.encode(cluster(**SOUND[name])))
 
-    shown = clusters.show(clusters.ClusterParams(file), defaults=True)
+    shown = clusters.show(ClusterParams(file), defaults=True)
     file.write_bytes(msgspec.json.encode(shown))
 
-    assert clusters.show(clusters.ClusterParams(file), defaults=True) == shown
+    assert clusters.show(ClusterParams(file), defaults=True) == shown
 
 
 def test_every_form_and_every_key_tells_what_it_is_for() -> None:

@@ -149,6 +149,10 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         {"kubernetes": {"version": "v1.36.3", "kubeProxy": {"mode": "none"}}},
         "spec.kubernetes.kubeProxy.mode: `none`, and `calico` does not take its place",
     ),
+    "preflight-checks": (
+        {"preflight": {"skip": ["memory", "memroy"]}},
+        "spec.preflight.skip[1]: there is no check `memroy`",
+    ),
     "certificate-duration": (
         {
             "kubernetes": {

@@ -10,7 +10,7 @@ import msgspec
 from kubexm.config import hosts, sound, ways
 from kubexm.config.members import members
 from kubexm.config.model.cluster import ClusterFile
-from kubexm.config.rules import endpoint, etcd, network, settings
+from kubexm.config.rules import endpoint, etcd, network, preflight, settings
 from kubexm.config.rules import hosts as of_hosts
 from kubexm.config.rules.rule import Declared, Rule
 from kubexm.document import literals, problems, source
@@ -23,6 +23,7 @@ RULES: tuple[Rule, ...] = (
     *endpoint.RULES,
     *etcd.RULES,
     *network.RULES,
+    *preflight.RULES,
     *settings.RULES,
 )
 _SEE = "see docs/reference/cluster-file.md, which describes every key"

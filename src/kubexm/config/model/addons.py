@@ -16,7 +16,7 @@ class ChartSpec(Form):
     """A chart of Helm."""
 
     name: Text
-    """What it is called in its repository, or the path of its archive or directory."""
+    """What it is called in its repository, or the path of its archive, as `helm package` makes it."""
     repository: Text | None = None
     """The address of the repository; nothing for a path."""
     version: Text | None = None

@@ -90,7 +90,7 @@ def port(cluster: Declared) -> Iterator[Finding]:
         message = f"the API server of {few(both)} listens at {number} as well"
         hint = "write another port, such as 8443, or name other hosts for `loadbalancer`"
         yield Finding(place, message, hint)
-    if kind == "single" and number != _API_SERVER:
+    if kind in ("single", "kube-vip") and number != _API_SERVER:
         message = f"the API server listens at {_API_SERVER}, and nothing stands in front of it"
         yield Finding(place, message, f"leave it out, or write {_API_SERVER}")
 
