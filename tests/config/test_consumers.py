@@ -421,7 +421,7 @@ ELSEWHERE = {
     "apiVersion": "says what kind of file it is: another is refused",
     "kind": "says what kind of file it is: another is refused",
     "spec.containerRuntime.kind": "has one value",
-    "spec.preflight.clockOffset": "judged across hosts before a run: tests/app/test_across.py",
+    "spec.preflight.clockOffset": "judged across hosts before a run: tests/app/test_preflight.py",
     "spec.storage.nfs.version": "the catalog has one; another is refused, as below",
     "metadata.labels": "words about the cluster for lists of clusters, which the store keeps",
 }

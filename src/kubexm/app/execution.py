@@ -96,6 +96,8 @@ class Job(msgspec.Struct, frozen=True):
     breakpoints: tuple[str, ...] = ()
     bundled: bool = False
     """Whether nobody outside may be asked: all comes out of the store of artifacts."""
+    judge: Callable[[Facts], Sequence[Problem]] | None = None
+    """Holds hosts against each other before anything is changed; warnings, or `Refused`."""
     claim: Claim | None = None
     """What tells this holder of the run from an earlier one; a dry run holds nothing."""
 
@@ -146,6 +148,8 @@ async def _execute(
         if job.require_all_hosts and runtime.unreachable:
             raise _not_all(runtime.unreachable)
         readiness(job, front).require(_told(runtime))
+        if job.judge is not None:
+            front.warn(job.judge(runtime.facts()))
         keep(runtime.facts())
         gc.freeze()  # what is loaded by now stays, and nobody has to look at it again
         result = await engine.execute(

@@ -67,7 +67,7 @@ async def check(params: HostsParams, front: Front, home: Home) -> list[CheckedHo
             planned.graph, front.confirm, places=planned.places, hosts=reached, vault=front.vault
         )
         ready.require({})  # no step runs: only connections need something
-        return await _looked_at(chosen, world, front, home)
+        return await looked_at(chosen, world, front, home)
 
 
 def _chosen(planned: Planned, patterns: Sequence[str]) -> list[InventoryHost]:
@@ -83,7 +83,7 @@ def _chosen(planned: Planned, patterns: Sequence[str]) -> list[InventoryHost]:
     return [known[name] for name in named_hosts(patterns, [*known], planned.graph.name)]
 
 
-async def _looked_at(
+async def looked_at(
     hosts: Sequence[InventoryHost], world: Path | None, front: Front, home: Home
 ) -> list[CheckedHost]:
     with ExitStack() as stack:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
-from kubexm.app import clusters
+from kubexm.app import across, clusters
 from kubexm.app.cluster_hosts import MACHINES, inventory
 from kubexm.app.params import Operation, OperationParams
 from kubexm.app.remembered import Facts, stored_facts
@@ -15,6 +17,7 @@ from kubexm.common.digests import Digests
 from kubexm.common.paths import Home
 from kubexm.common.roles import CONTROL_NODE
 from kubexm.config.cluster import Cluster
+from kubexm.config.rules.rule import Declared
 from kubexm.document import problems
 from kubexm.errors import InvalidCluster, InvalidPipeline, Problem
 from kubexm.pipeline import create, delete
@@ -56,14 +59,25 @@ def plan(
     hooks = _hooks(params, cluster, hosts)
     fragment = _PIPELINES[params.operation](ctx, hooks)
     _refuse(cluster, ctx)
+    is_creation = params.operation == "create-cluster"
     return PlannedPipeline(
-        graph=as_graph(ctx, fragment, groups=indispensable(ctx)),
+        graph=as_graph(ctx, fragment, groups=indispensable(ctx) if is_creation else ()),
         hosts=tuple(_with_variables(hosts, variables(ctx))),
         world=world(ctx),
         warnings=(*trouble, *_warnings(ctx)),
         notices=tuple(_notices(hosts, told)),
         places=_places(params, hooks),
+        judge=partial(_judged, cluster.declared) if is_creation else None,
     )
+
+
+def _judged(declared: Declared, facts: Facts) -> list[Problem]:
+    """What is wrong between hosts: worth a warning, or reason to refuse."""
+    found = across.across(facts, declared)
+    across.refuse(found)
+    return [
+        Problem(f"{one.message} [{' '.join(one.hosts)}]", one.check, one.remedy) for one in found
+    ]
 
 
 def _told(name: str) -> tuple[Facts, tuple[Problem, ...]]:
@@ -113,11 +127,9 @@ def _machine(host: InventoryHost, facts: Facts) -> str:
 def _hooks(
     params: OperationParams, cluster: Cluster, hosts: tuple[InventoryHost, ...]
 ) -> PlannedHooks:
-    """The hooks of the file; an operation other than to create has none."""
+    """The hooks of the file, as far as they are of this operation, or have to be taken back."""
     if unknown := [*unknown_parts(cluster.document, _HOOKS, MODULES)]:
         raise _invalid(cluster, problems.placed(unknown, cluster.document, _SEE))
-    if params.operation != "create-cluster":
-        return PlannedHooks()
     allow = params.cluster.allow_literal_secrets
     try:
         return plan_hooks(cluster.document, _HOOKS, hosts, allow_literal_secrets=allow)
@@ -177,6 +189,16 @@ def _balancers(ctx: ClusterContext) -> dict[str, tuple[str, ...]]:
     return {f"{bracketed(where)}:{ctx.spec.endpoint.port}": planes}
 
 
+def _site(ctx: ClusterContext) -> Iterator[str]:
+    """What the file takes for granted beside its hosts: a registry, an etcd."""
+    if ctx.spec.registry.host is not None:
+        yield f"{ctx.spec.registry.host}:{ctx.spec.registry.port}"
+    if ctx.spec.etcd.external is not None:
+        yield from (urlsplit(url).netloc for url in ctx.spec.etcd.external.endpoints)
+    for access in ctx.spec.container_runtime.registries.values():
+        yield from (urlsplit(url).netloc for url in access.mirrors)
+
+
 def world(ctx: ClusterContext) -> WorldSettings:
     """Simulated hosts like those that the file declares."""
     arm = [host for host, arch in ctx.arch.items() if arch == "arm64"]
@@ -185,6 +207,7 @@ def world(ctx: ClusterContext) -> WorldSettings:
         addresses={member.name: member.internal for member in ctx.declared.members},
         machines=dict.fromkeys(arm, machine),
         balancers=_balancers(ctx),
+        site=tuple(_site(ctx)),
         outside=not ctx.is_bundled,
         bundled=ctx.is_bundled,
     )

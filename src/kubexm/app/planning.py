@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -36,6 +36,8 @@ class Planned(msgspec.Struct, frozen=True):
     """What is worth knowing when one looks at the plan."""
     places: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Where the nodes and connections that ask for something beside the file are written."""
+    judge: Callable[[Facts], Sequence[Problem]] | None = None
+    """Holds hosts against each other once they have told of themselves."""
 
 
 def plan(params: PlanParams, digests: Digests | None = None, facts: Facts | None = None) -> Planned:
@@ -54,6 +56,7 @@ def plan(params: PlanParams, digests: Digests | None = None, facts: Facts | None
         warnings=(*whole.warnings, *_of_selection(whole.graph, params.selection, graph)),
         notices=whole.notices,
         places=whole.places,
+        judge=whole.judge,
     )
 
 

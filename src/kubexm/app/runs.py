@@ -23,6 +23,7 @@ from kubexm.app.keeping import StoredOptions, planned_again, without_secrets
 from kubexm.app.params import OperationParams, PipelineParams, ResumeParams, RetryParams, RunParams
 from kubexm.app.planning import Planned
 from kubexm.app.readiness import Readiness, early
+from kubexm.app.remembered import Facts
 from kubexm.app.reopening import reopening
 from kubexm.common.digests import Digests
 from kubexm.common.paths import Home
@@ -62,10 +63,20 @@ class RunOutcome(msgspec.Struct, frozen=True):
 async def run(params: RunParams, front: Front, home: Home) -> RunOutcome:
     """Plan a pipeline and carry it out."""
     _refuse_what_has_no_effect(params)
-    planned = planning.plan(params.plan, Digests(home.digests))
+    facts = await _facts(params, front, home)
+    planned = planning.plan(params.plan, Digests(home.digests), facts)
     params = replace(params, breakpoints=named(planned.graph, params.breakpoints, "--break"))
     with worlds.world_of(params, planned, home) as world:
         return await _carried_out(params, planned, world, front, home)
+
+
+async def _facts(params: RunParams, front: Front, home: Home) -> Facts | None:
+    """What has to be known of hosts before an operation on their cluster can be planned."""
+    if not isinstance(params.plan.pipeline, OperationParams):
+        return None
+    from kubexm.app.preparing import prepared
+
+    return await prepared(params, front, home)
 
 
 async def _carried_out(
@@ -169,6 +180,7 @@ def _job(params: RunParams, planned: Planned, world: Path | None, store: Store |
         require_all_hosts=params.require_all_hosts,
         breakpoints=params.breakpoints,
         bundled=_is_bundled(params),
+        judge=planned.judge,
     )
 
 

@@ -65,7 +65,7 @@ def _spec(node: ExecutionNode) -> StepSpec:
 def _is_undone(node: ExecutionNode) -> bool:
     kind = registry.find(node.step.kind)
     has_undo = kind.rollback is not Step.rollback
-    return has_undo and node.step.kind not in _GOES_WITH_IT and node.hook is None
+    return has_undo and node.step.kind not in _GOES_WITH_IT
 
 
 def _undone(node: ExecutionNode, after: Mapping[str, bool]) -> ExecutionNode:

@@ -63,7 +63,8 @@ class Network:
         self._owners = {
             address: name for name, own in settings.addresses.items() for address in own
         }
-        self._balancers = {place.rpartition(":")[0] for place in settings.balancers}
+        places = (*settings.balancers, *settings.site)
+        self._site = {place.rpartition(":")[0] for place in places}
         self._all_known = False
 
     def addresses(self, name: str) -> tuple[str, ...]:
@@ -99,7 +100,7 @@ class Network:
 
     def resolved(self, at: Member, name: str) -> tuple[str, ...]:
         """The addresses of a name: by the hosts file, of a host of the world, or outside."""
-        if _is_address(name) or name in self._balancers:
+        if _is_address(name) or name in self._site:
             return (name,)
         if found := _hosts_file(at.shell()).get(name.lower()):
             return found
@@ -118,7 +119,9 @@ class Network:
         return tuple(dict.fromkeys(self._ends(at, where, port, _MOST_HOPS)))
 
     def _accepts(self, at: Member, address: str, port: int) -> bool:
-        if f"{address}:{port}" in self._settings.balancers:
+        if (
+            place := f"{address}:{port}"
+        ) in self._settings.balancers or place in self._settings.site:
             return True
         if address == OUTSIDE or (self._settings.outside and self._is_outside(address)):
             return port in _OUTSIDE_PORTS

@@ -209,6 +209,9 @@ class WorldSettings(
     balancers: dict[str, tuple[str, ...]] = {}
     """Load balancers that are none of the hosts: where each hands connections on to, such as
     `10.0.0.11:6443`, by its own address, or name, and port."""
+    site: tuple[str, ...] = ()
+    """What the site has beside these hosts, such as a registry: `HOST:PORT` each, where somebody
+    answers."""
     outside: bool = True
     """Whether sites outside of the world answer."""
     bundled: bool = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -77,6 +78,9 @@ class PlannedPipeline(msgspec.Struct, frozen=True):
     places: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Where the nodes that ask for secrets or for a person are written, and the secrets that
     connections need."""
+    judge: Callable[[Mapping[str, Mapping[str, Any]]], Sequence[Problem]] | None = None
+    """Holds hosts against each other by the facts of each, before anything is changed: what is
+    worth a warning, or `Refused`."""
 
 
 def plan(

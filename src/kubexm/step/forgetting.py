@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubexm.connector.base import C_LOCALE, is_missing
 from kubexm.runner import files
 from kubexm.runner.host import Command, Completed, Host
 from kubexm.runtime.contexts import StepContext
@@ -43,6 +42,6 @@ class Forgotten(Step):
     async def run(self, ctx: StepContext) -> None:
         await ctx.ledger.forget()
         host = ctx.host
-        left = await host.ask("ls", "-A", f"{host.state_dir}/ledger", env=C_LOCALE, sudo=self.sudo)
-        if is_missing(left) or not left.text.strip():
+        left = await host.ask("ls", "-A", f"{host.state_dir}/ledger", sudo=self.sudo)
+        if not left.ok or not left.text.strip():
             await files.remove(host, host.state_dir, recursive=True, sudo=self.sudo)

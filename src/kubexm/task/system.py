@@ -128,9 +128,14 @@ def _modules(ctx: ClusterContext) -> ExecutionFragment:
     ours = dict.fromkeys((*_MODULES, *ipvs, *local))
     others = (name for name in ctx.spec.system.modules if name not in ours)
     return parallel(
-        *(node(name, KernelModule(name), on=ctx.kube_nodes) for name in ours),
+        *(node(name, KernelModule(name), on=_having(ctx, name)) for name in ours),
         *(node(name, KernelModule(name), on=ctx.hosts) for name in others),
     )
+
+
+def _having(ctx: ClusterContext, module: str) -> tuple[str, ...]:
+    """The hosts that get a module of ours: containers need one wherever they run."""
+    return ctx.containerd_hosts if module == "overlay" else ctx.kube_nodes
 
 
 def _settings(ctx: ClusterContext) -> ExecutionFragment:

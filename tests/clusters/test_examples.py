@@ -1,0 +1,170 @@
+"""The examples of clusters: their plans as text, and each of them made on simulated hosts.
+
+`python -m tests.clusters.test_examples` writes the plans anew.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests import virtual
+
+from kubexm.app import places, planning, runs
+from kubexm.app.execution import Front
+from kubexm.app.params import (
+    ClusterParams,
+    Operation,
+    OperationParams,
+    PlanParams,
+    ResumeParams,
+    RunParams,
+)
+from kubexm.app.runs import RunOutcome
+from kubexm.common.paths import Home
+from kubexm.engine.bus import Subscription
+from kubexm.plan import events
+from kubexm.plan.graph import ExecutionGraph
+from kubexm.plan.text import as_text
+from kubexm.sim import World
+from kubexm.spec.description import as_known, describe
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "clusters").glob("*.yaml"))
+PLANS = Path(__file__).parent / "plans"
+BUNDLED = frozenset({"air-gapped"})
+"""Examples that are made out of a bundle."""
+SECRETS = {"ETCD_CLIENT_KEY": "a key", "REGISTRY_PASSWORD": "a password"}
+HOME = "/home/operator/kubexm"
+
+each_example = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same for everybody, since some of it is part of plans."""
+    monkeypatch.setenv("KUBEXM_HOME", HOME)
+    monkeypatch.setenv("HOME", "/home/operator")
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+
+
+def source(path: Path, operation: Operation = "create-cluster") -> PlanParams:
+    bundle = Path("bundle.tar.zst") if path.stem in BUNDLED else None
+    return PlanParams(OperationParams(ClusterParams(path), operation, bundle))
+
+
+def drawn(path: Path) -> str:
+    planned = planning.plan(source(path))
+    lines = [as_text(as_known(planned.graph, planned.hosts), describe)]
+    lines += [f"warning: {warning.message}\n" for warning in planned.warnings]
+    return "\n".join(lines)
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(EXAMPLES) >= 20
+
+
+@each_example
+def test_the_plan_of_an_example_is_as_it_was_read(path: Path) -> None:
+    assert drawn(path) == (PLANS / f"{path.stem}.txt").read_text()
+
+
+def made(path: Path, home: Path, operation: Operation = "create-cluster") -> RunOutcome:
+    params = RunParams(source(path, operation), simulate=True)
+    return virtual.hurried(runs.run(params, Front(), Home(home, home, home)))
+
+
+def difference(outcome: RunOutcome) -> dict[str, set[str]]:
+    """What of each host is not as it was delivered; the notes of kubexm itself set aside."""
+    assert outcome.world is not None
+    world = World.open(outcome.world)
+    try:
+        names = ("control-node", *sorted(outcome.graph.hosts))
+        found = {name: {*world.host(name).difference()} for name in names}
+    finally:
+        world.close()
+    return {
+        name: {key for key in keys if not key.startswith("/var/lib/kubexm")}
+        for name, keys in found.items()
+    }
+
+
+@pytest.mark.slow
+@each_example
+def test_an_example_is_made_once_and_taken_away_without_a_trace(path: Path, tmp_path: Path) -> None:
+    first, again = made(path, tmp_path), made(path, tmp_path)
+    gone = made(path, tmp_path, "delete-cluster")
+    twice = made(path, tmp_path, "delete-cluster")
+
+    assert (first.result.status, first.result.degraded) == ("Success", False)
+    assert first.result.changed > 0
+    assert (again.result.status, again.result.changed) == ("Success", 0)
+    assert gone.result.status == "Success"
+    assert {host: keys for host, keys in difference(gone).items() if keys} == {}
+    assert (twice.result.status, twice.result.changed) == ("Success", 0)
+
+
+@pytest.mark.slow
+@each_example
+def test_an_example_that_was_killed_in_the_middle_ends_like_any_other(
+    path: Path, tmp_path: Path
+) -> None:
+    whole = made(path, tmp_path / "whole")
+    home = tmp_path / "killed"
+    half = len([*_units(whole.graph)]) // 2
+    assert _killed(path, home, after=half) == signal.SIGKILL
+    (task,) = _tasks(home, whole.graph.name)
+
+    resumed = virtual.hurried(runs.resume(ResumeParams(task), Front(), Home(home, home, home)))
+
+    assert resumed.result.status == "Success"
+    assert difference(resumed) == difference(whole)
+    assert made(path, home).result.changed == 0
+
+
+def _units(graph: ExecutionGraph) -> Iterator[tuple[str, str]]:
+    return ((node.id, host) for node in graph for host in node.hosts)
+
+
+def _tasks(home: Path, name: str) -> list[str]:
+    with places.open_store(home / "worlds" / name / places.DATABASE) as store:
+        return [run.id for run in store.runs()]
+
+
+def _killed(path: Path, home: Path, *, after: int) -> int:
+    """Make an example in a process that is killed after so many units; the signal it ended by."""
+    if (pid := os.fork()) == 0:
+        try:
+            front = Front(shows=(_Killer(after).show,))
+            params = RunParams(source(path), simulate=True)
+            virtual.hurried(runs.run(params, front, Home(home, home, home)))
+        finally:
+            os._exit(0)
+    return os.WTERMSIG(os.waitpid(pid, 0)[1])
+
+
+class _Killer:
+    """Ends its own process without a word."""
+
+    def __init__(self, after: int) -> None:
+        self._left = after
+
+    async def show(self, subscription: Subscription, _: ExecutionGraph) -> None:
+        async for event in subscription:
+            if isinstance(event, events.UnitFinished):
+                self._left -= 1
+            if self._left <= 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+def write_anew() -> None:
+    os.environ.update(SECRETS, KUBEXM_HOME=HOME, HOME="/home/operator")
+    for path in EXAMPLES:
+        (PLANS / f"{path.stem}.txt").write_text(drawn(path))
+
+
+if __name__ == "__main__":
+    write_anew()
