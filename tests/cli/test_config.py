@@ -206,7 +206,7 @@ def test_a_file_of_another_kind_is_told_as_that_and_nothing_else(
     other.write_text("kind: Pipeline\nspec: {modules: 3}\n")
 
     as_cluster = kubexm("config", "validate", "-f", other)
-    as_pipeline = kubexm("plan", "-f", file)
+    as_pipeline = kubexm("run", "-f", file)
 
     assert (as_cluster.code, as_pipeline.code) == (2, 2)
     assert (

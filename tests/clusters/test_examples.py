@@ -37,7 +37,7 @@ PLANS = Path(__file__).parent / "plans"
 BUNDLED = frozenset({"air-gapped"})
 """Examples that are made out of a bundle."""
 SECRETS = {"ETCD_CLIENT_KEY": "a key", "REGISTRY_PASSWORD": "a password"}
-HOME = "/home/operator/kubexm"
+HOME = "/srv/kubexm"
 
 each_example = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 
@@ -46,7 +46,7 @@ each_example = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.s
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same for everybody, since some of it is part of plans."""
     monkeypatch.setenv("KUBEXM_HOME", HOME)
-    monkeypatch.setenv("HOME", "/home/operator")
+    monkeypatch.setenv("HOME", "/srv")
     for name, value in SECRETS.items():
         monkeypatch.setenv(name, value)
 
@@ -161,7 +161,7 @@ class _Killer:
 
 
 def write_anew() -> None:
-    os.environ.update(SECRETS, KUBEXM_HOME=HOME, HOME="/home/operator")
+    os.environ.update(SECRETS, KUBEXM_HOME=HOME, HOME="/srv")
     for path in EXAMPLES:
         (PLANS / f"{path.stem}.txt").write_text(drawn(path))
 

@@ -151,7 +151,7 @@ def test_of_debian_12() -> None:
         "addresses": ["192.168.1.20", "172.17.0.1", "2001:db8::20"],
         "network": {"interface": "eno1", "gateway": "192.168.1.1", "mtu": 1500},
         "ports": {"tcp/22": "sshd", "tcp/10248": "", "udp/68": "dhclient"},
-        "clock": {"offset_s": 0.2, "within_s": 0.05},
+        "clock": {"offset_s": 0.2, "within_s": 0.05, "kept": False},
         "init": "systemd",
         "cgroup": 2,
         "selinux": "disabled",

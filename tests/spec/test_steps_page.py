@@ -38,7 +38,8 @@ def test_every_kind_has_one_example_that_is_a_valid_step_of_it(kind: str, tmp_pa
 
     found = plan(parse_pipeline(text, directory=tmp_path))
 
-    assert [node.step.kind for node in found.graph.nodes.values()] == [kind]
+    # Some can't do without another step that leaves them a value.
+    assert [node.step.kind for node in found.graph.nodes.values()][-1] == kind
     assert fits(yaml.safe_load(text), json_schema())
 
 

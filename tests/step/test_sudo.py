@@ -20,8 +20,10 @@ from kubexm.step import registry
 from kubexm.step.checks import Assert
 from kubexm.step.commands import Command
 from kubexm.step.contract import Step
+from kubexm.step.data import DataDirectory
 from kubexm.step.edits import ManagedBlock
 from kubexm.step.files import FilePresent
+from kubexm.step.forgetting import Forgotten
 from kubexm.step.identity import Hostname, UserPresent
 from kubexm.step.kernel import KernelModule, KernelSettings, NoSwap
 from kubexm.step.packages import Package
@@ -65,6 +67,8 @@ STEPS: Mapping[str, Case] = {
     "service that restarts": case(Service("ssh"), reads_its_unit_anew),
     "sysctl": case(KernelSettings("90-x", {"vm.swappiness": 10})),
     "kernel-module": case(KernelModule("br_netfilter")),
+    "data-directory": case(DataDirectory("/srv/data/deep", mode="0700")),
+    "forgotten": case(Forgotten()),
     "no-swap": case(NoSwap()),
     "hostname": case(Hostname("web1")),
     "user that comes": case(UserPresent("shop", groups=("adm",))),

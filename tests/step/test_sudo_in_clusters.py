@@ -22,6 +22,7 @@ from kubexm.step.control_plane import JoinToken, PhasesDone
 from kubexm.step.helm import Released
 from kubexm.step.kube import NodeReady, PodNetworks, RolledOut
 from kubexm.step.kube_node import MarkedNode
+from kubexm.step.kube_nodes import NodesReady
 from kubexm.step.kubeadm import Initialised, Joined, Reset
 from kubexm.step.manifests import Applied, AppliedFile
 from kubexm.step.zone import TimeZone
@@ -41,6 +42,7 @@ STEPS: Mapping[str, Step] = {
         RolledOut("deployment/web"),
         NodeReady("w1"),
         PodNetworks(("w1",)),
+        NodesReady(("w1",)),
         MarkedNode("w1", labels={"disk": "ssd"}, taints=("db:NoSchedule",)),
         Released("web", "web/v1/chart/", "1.0"),
         TimeZone("Europe/Berlin"),

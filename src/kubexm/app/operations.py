@@ -13,6 +13,7 @@ from kubexm.app import across, clusters
 from kubexm.app.cluster_hosts import MACHINES, inventory
 from kubexm.app.params import Operation, OperationParams
 from kubexm.app.remembered import Facts, stored_facts
+from kubexm.common.counting import few
 from kubexm.common.digests import Digests
 from kubexm.common.paths import Home
 from kubexm.common.roles import CONTROL_NODE
@@ -166,12 +167,10 @@ def _warnings(ctx: ClusterContext) -> Iterator[Problem]:
 
 def _notices(hosts: Iterable[InventoryHost], facts: Facts) -> Iterator[Problem]:
     """What the plan takes for granted."""
-    unknown = [
-        host.name for host in hosts if host.name != CONTROL_NODE and not _machine(host, facts)
-    ]
-    if unknown:
-        message = f"the architecture of {len(unknown)} hosts is not known and taken to be amd64"
-        hint = "write `arch` at the host; a run asks the hosts"
+    far = [host for host in hosts if host.name != CONTROL_NODE]
+    if unknown := [host.name for host in far if not _machine(host, facts)]:
+        message = f"the architecture of {few(unknown)} is not known, and taken to be amd64"
+        hint = "declare it by `arch`; a run asks the hosts themselves"
         yield Problem(message, hint=hint)
 
 

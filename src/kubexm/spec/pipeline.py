@@ -20,7 +20,7 @@ from kubexm.spec.model import PipelineSpec
 from kubexm.spec.sound import NO_GAPS, Gaps
 
 _INVALID = "is not a valid pipeline"
-_OTHERS = {"Cluster": "check it with `kubexm config validate -f FILE`, or name a pipeline file"}
+_OTHERS = {"Cluster": "make it with `kubexm create cluster -f FILE`, or name a pipeline file"}
 
 
 class Pipeline(msgspec.Struct, frozen=True):

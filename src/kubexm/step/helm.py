@@ -39,10 +39,10 @@ class Released(Step):
 
     name: str
     """What the release is called."""
-    version: str
-    """The version that the chart itself says it has."""
     artifact: str = ""
     """What the store calls the chart."""
+    version: str = ""
+    """The version that the chart itself says it has."""
     source: str = ""
     """A chart of the machine that runs kubexm, in place of `artifact`: the absolute path of its
     archive."""

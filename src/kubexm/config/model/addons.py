@@ -8,7 +8,6 @@ from kubexm.config.fields import KubeName
 from kubexm.document.fields import FilePath, Name, PositiveDuration, Text
 from kubexm.document.forms import BadValue, Filled, Form, empty
 
-
 _WAYS = ("manifests", "inline", "chart", "component")
 
 
@@ -16,7 +15,7 @@ class ChartSpec(Form):
     """A chart of Helm."""
 
     name: Text
-    """What it is called in its repository, or the path of its archive, as `helm package` makes it."""
+    """What it is called in its repository, or the path of its archive, made by `helm package`."""
     repository: Text | None = None
     """The address of the repository; nothing for a path."""
     version: Text | None = None

@@ -1,0 +1,141 @@
+"""Who waits for whom when a cluster is made, and when it is taken away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from kubexm.app import planning
+from kubexm.app.params import ClusterParams, Operation, OperationParams, PlanParams
+from kubexm.plan.graph import ExecutionGraph
+
+_EXAMPLES = Path(__file__).parents[2] / "examples" / "clusters"
+
+
+@cache
+def graph(name: str, operation: Operation = "create-cluster") -> ExecutionGraph:
+    params = OperationParams(ClusterParams(_EXAMPLES / f"{name}.yaml"), operation)
+    return planning.plan(PlanParams(params)).graph
+
+
+def before(found: ExecutionGraph, id: str, *, same_host: bool) -> set[str]:
+    """All that has to be through before a node: on the same host alone, or on every host too."""
+    seen: set[str] = set()
+    waiting = [id]
+    while waiting:
+        at = waiting.pop()
+        vertex = found.nodes.get(at) or found.joins[at]
+        for other in (*vertex.after_same_host, *(() if same_host else vertex.after)):
+            if other not in seen:
+                seen.add(other)
+                waiting.append(other)
+    return seen
+
+
+def parts(ids: set[str]) -> set[str]:
+    return {"/".join(id.split("/")[1:3]) for id in ids if "@" not in id}
+
+
+def changing(found: ExecutionGraph) -> Iterator[str]:
+    looking = ("preflight", "artifact", "image-archive", "chart-archive")
+    return (node.id for node in found if node.step.kind not in looking)
+
+
+def test_nothing_is_changed_before_every_host_has_passed_its_checks() -> None:
+    found = graph("three-and-two")
+    checks = {node.id for node in found if node.step.kind == "preflight"}
+    for id in changing(found):
+        assert before(found, id, same_host=False) >= checks
+
+
+def test_a_host_is_prepared_without_waiting_for_any_other() -> None:
+    found = graph("three-and-two")
+    alone = before(found, "create-cluster/workers/join/node", same_host=True)
+    assert parts(alone) >= {
+        "system/packages",
+        "container-runtime/service",
+        "container-runtime/images",
+        "pki/certificates",
+        "load-balancer/worker",
+        "workers/prepare",
+    }
+    prepared = before(found, "create-cluster/workers/prepare/kubelet", same_host=False)
+    assert not parts(prepared) & {"control-plane/init", "control-plane/join"}
+
+
+def test_control_planes_join_one_after_the_other() -> None:
+    found = graph("three-and-two")
+    joins = [f"create-cluster/control-plane/join/control{n}" for n in (2, 3)]
+    assert found.nodes[joins[0]].hosts == ("control2",)
+    assert joins[0] in before(found, joins[1], same_host=False)
+    assert "create-cluster/control-plane/init/cluster" in before(found, joins[0], same_host=False)
+
+
+def test_workers_join_all_at_once_within_a_limit_and_wait_for_no_other_control_plane() -> None:
+    found = graph("three-and-two")
+    join = found.nodes["create-cluster/workers/join/node"]
+    assert join.hosts == ("worker1", "worker2")
+    assert join.limits.global_concurrency_limit > 0
+    assert "control-plane/join" not in parts(before(found, join.id, same_host=False))
+
+
+def test_members_of_etcd_begin_together_and_are_well_before_the_api_server_begins() -> None:
+    found = graph("own-etcd")
+    service = "create-cluster/etcd/service/etcd"
+    assert found.nodes[service].hosts == ("etcd1", "etcd2", "etcd3")
+    starts = [node.id for node in found if node.step.params.get("unit") == "etcd"]
+    assert starts == [service]
+    needed = before(found, "create-cluster/control-plane/init/cluster", same_host=False)
+    assert "create-cluster/etcd/health/healthy" in needed
+
+
+def test_a_balancer_of_its_own_hosts_is_there_before_the_api_server_begins() -> None:
+    found = graph("keepalived")
+    needed = before(found, "create-cluster/control-plane/init/cluster", same_host=False)
+    assert parts(needed) >= {"load-balancer/haproxy", "load-balancer/keepalived"}
+
+
+def test_the_pod_network_does_not_wait_for_workers_unless_it_is_routed() -> None:
+    calico = before(graph("three-and-two"), "create-cluster/network/plugin/calico", same_host=False)
+    assert "workers/join" not in parts(calico)
+    routed = before(graph("routed"), "create-cluster/network/routes/networks", same_host=False)
+    assert "workers/join" in parts(routed)
+
+
+def test_hosts_of_which_the_cluster_can_lose_none_are_all_wanted() -> None:
+    groups = {group.name: group for group in graph("own-etcd").groups}
+    assert groups["control-plane"].minimum == 3
+    assert groups["etcd"].minimum == 3
+    assert "worker" not in groups
+
+
+@pytest.mark.parametrize("name", ["three-and-two", "own-etcd", "own-registry"])
+def test_what_was_done_last_is_taken_back_first(name: str) -> None:
+    create, delete = graph(name), graph(name, "delete-cluster")
+    undone = [node.id for node in delete if node.step.kind == "undone"]
+    undone = [id for id in undone if not id.startswith("delete-cluster/settle/")]
+    assert undone
+    for id in undone:
+        made = before(create, id.replace("delete-", "create-"), same_host=True)
+        after = before(delete, id, same_host=False)
+        ours = {one.replace("create-", "delete-") for one in made} & {*undone}
+        assert not ours & after, id
+
+
+def test_a_cluster_that_goes_takes_no_object_and_no_image_back_one_by_one() -> None:
+    kinds = {
+        node.step.params.get("step")
+        for node in graph("storage-and-addons", "delete-cluster")
+        if node.step.kind == "undone"
+    }
+    assert not kinds & {"manifest", "manifest-file", "helm-release", "image", "kube-node"}
+    assert kinds >= {"kubeadm-init", "kubeadm-join", "template", "binary", "service"}
+
+
+def test_notes_are_the_last_to_go() -> None:
+    found = graph("three-and-two", "delete-cluster")
+    rest = {node.id for node in found} - {"delete-cluster/notes"}
+    assert before(found, "delete-cluster/notes", same_host=False) >= rest

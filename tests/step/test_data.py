@@ -1,0 +1,57 @@
+"""Directories whose content is of the cluster, and what kubexm itself has noted on a host."""
+
+from __future__ import annotations
+
+from tests.step.places import SimPlace
+
+from kubexm.step.data import DataDirectory
+from kubexm.step.files import FilePresent
+from kubexm.step.forgetting import Forgotten
+
+_DATA = DataDirectory("/srv/etcd/data", mode="0700")
+
+
+def test_what_was_not_there_goes_with_all_that_is_in_it(sim: SimPlace) -> None:
+    sim.run(_DATA)
+    sim.run(FilePresent("/srv/etcd/data/member", content="much"))
+    sim.undo(_DATA)
+
+    assert not [key for key in sim.world.host("there").difference() if key.startswith("/srv/etcd")]
+
+
+def test_what_was_there_already_stays_as_it_was(sim: SimPlace) -> None:
+    sim.run(FilePresent("/etc/motd", content="ours"))
+    there = DataDirectory("/etc", mode="0700")
+    sim.run(there)
+    sim.undo(there)
+
+    host = sim.world.host("there")
+    assert host.read("/etc/motd") == b"ours"
+    assert "/etc" not in host.difference()
+
+
+def test_nothing_is_done_twice(sim: SimPlace) -> None:
+    sim.run(_DATA)
+
+    assert sim.verdict(_DATA).satisfied
+
+
+def test_notes_are_gone_with_the_last_of_them(sim: SimPlace) -> None:
+    step = Forgotten()
+    assert sim.verdict(step).satisfied
+
+    sim.run(FilePresent("/var/lib/kubexm", content="x"))
+    sim.undo(FilePresent("/var/lib/kubexm", content="x"))
+    sim.wait(sim.host.run("mkdir", "-p", "/var/lib/kubexm/records"))
+    assert sim.verdict(step).reason == "there are notes of kubexm"
+    sim.run(step)
+
+    assert sim.verdict(step).satisfied
+
+
+def test_notes_of_another_name_stay(sim: SimPlace) -> None:
+    sim.wait(sim.host.run("mkdir", "-p", "/var/lib/kubexm/ledger"))
+    sim.wait(sim.host.put("/var/lib/kubexm/ledger/of-another.json", b"{}"))
+    sim.run(Forgotten())
+
+    assert sim.world.host("there").read("/var/lib/kubexm/ledger/of-another.json") == b"{}"
