@@ -455,7 +455,12 @@ def test_every_key_has_a_case() -> None:
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """Beside the cluster file lies what it may name."""
+    beside(tmp_path)
+    return tmp_path
+
+
+def beside(tmp_path: Path) -> None:
+    """Lay beside a cluster file what it may name."""
     for name in ("ca.crt", "other.crt", "client.crt"):
         (tmp_path / name).write_text(f"-----BEGIN CERTIFICATE-----\n{name}\n")
     for name in ("policy.yaml", "a.yaml", "values.yaml"):
@@ -463,7 +468,6 @@ def directory(tmp_path: Path) -> Path:
     overlay = tmp_path / "templates" / "crictl"
     overlay.mkdir(parents=True)
     (overlay / "config.j2").write_text("# ours\nruntime-endpoint: {{ socket | yaml }}\n")
-    return tmp_path
 
 
 def plan(directory: Path, data: Mapping[str, Any]) -> bytes:

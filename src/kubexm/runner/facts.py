@@ -32,6 +32,8 @@ _MACHINE_ID = "/etc/machine-id"
 _ENFORCE = "/sys/fs/selinux/enforce"
 _FIRST_PROCESS = "/proc/1/comm"
 _RESOLVERS = "/etc/resolv.conf"
+_BEHIND = "/run/systemd/resolve/resolv.conf"
+"""Whom systemd-resolved asks, where the other file names nobody but itself."""
 _KEEPERS = (
     *("/run/systemd/timesync/synchronized", "/run/chrony/chronyd.pid", "/run/chronyd.pid"),
     *("/run/ntpd.pid", "/run/ntp/ntpd.pid", "/run/openntpd.pid"),
@@ -39,7 +41,7 @@ _KEEPERS = (
 """What is there while something keeps the time."""
 _FILES = (
     *(_OS, _MEMORY, _STATUS, _KERNEL, _HOSTNAME, _BOOT_ID, _MACHINE_ID, _ENFORCE, _FIRST_PROCESS),
-    _RESOLVERS,
+    *(_RESOLVERS, _BEHIND),
     *(f"/sys/block/[!lrz]*/{name}" for name in ("size", "queue/rotational", "device/model")),
 )
 _HEAD = f"""{FACTS_SCRIPT}exec 2>/dev/null
@@ -257,7 +259,8 @@ def _network(lines: Mapping[str, Sequence[str]]) -> Mapping[str, Any]:
         found = {**found, "mac": mac}
     if "resolvers" not in lines.get("told", ()):
         return found
-    return {**found, "nameservers": _nameservers(tuple(lines.get(_RESOLVERS, ())))}
+    file = _BEHIND if _BEHIND in lines else _RESOLVERS
+    return {**found, "nameservers": _nameservers(tuple(lines.get(file, ()))), "resolv_conf": file}
 
 
 @lru_cache(maxsize=64)

@@ -82,7 +82,7 @@ def init(
 ) -> Command:
     """Begin a cluster with this host."""
     options = _options(skip_phases, ignore_errors)
-    return _command(host, "init", "--config", config, *options, sudo=sudo)
+    return _command(host, "init", "--skip-token-print", "--config", config, *options, sudo=sudo)
 
 
 def join(

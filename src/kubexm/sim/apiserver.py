@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from kubexm.sim import etcd, kubecerts, kubepods
-from kubexm.sim.etcdmembers import Unanswered, cluster_of
+from kubexm.sim.etcdmembers import Unanswered
 from kubexm.sim.kubedocs import Object, Unreadable, document, entries, part, section
 from kubexm.sim.kubestore import Cluster
 from kubexm.sim.shell import Shell
@@ -27,10 +27,12 @@ class Access(msgspec.Struct, frozen=True):
 
     @property
     def host(self) -> str:
+        """Where the server is, without its port."""
         return urlsplit(self.server).hostname or ""
 
     @property
     def port(self) -> int:
+        """The port of the server."""
         return urlsplit(self.server).port or 443
 
 
@@ -146,10 +148,7 @@ def _stored(shell: Shell, pod: kubepods.StaticPod) -> Cluster:
     reasons = []
     for url in pod.flag("etcd-servers").split(","):
         try:
-            there, member = etcd.connected(shell, url, *paths)
-            if not (why := etcd.quorum_obstacle(there, member)):
-                return cluster_of(there, member)
-            reasons.append(f"{url}: {why}")
+            return etcd.asked(shell, url, *paths)
         except Unanswered as error:
             reasons.append(f"{url}: {error}")
     raise Unanswered(f"the API server has no etcd: {'; '.join(reasons)}")

@@ -15,6 +15,7 @@ from kubexm.sim.kubestore import Cluster
 from kubexm.sim.shell import Shell
 from kubexm.sim.state import Socket
 
+_CLIENT_PORT = 2379
 _FILES = ("trusted-ca-file", "cert-file", "key-file")
 
 
@@ -29,13 +30,23 @@ def quorum_obstacle(shell: Shell, settings: Settings) -> str:
     return f"no leader: {len(lost)} of {len(listed)} members do not answer: {', '.join(lost)}"
 
 
+def asked(shell: Shell, url: str, ca: str, cert: str, key: str) -> Cluster:
+    """What the etcd stores that answers a client at a URL; `Unanswered` if it tells nothing."""
+    _require_own_files(shell, ca, cert, key)
+    where, port = _place(url)
+    if not shell.around.reached(where, port) and shell.around.listens(where, port):
+        # It is none of the hosts, so nothing is known of it but who its clients take it for.
+        return etcdmembers.stored(shell, f"site-{shell.files.digest(ca)[:16]}")
+    there, settings = connected(shell, url, ca, cert, key)
+    if why := quorum_obstacle(there, settings):
+        raise Unanswered(why)
+    return etcdmembers.cluster_of(there, settings)
+
+
 def connected(shell: Shell, url: str, ca: str, cert: str, key: str) -> tuple[Shell, Settings]:
     """The member that answers a client at a URL, and its host; `Unanswered` if none does."""
-    for path in (ca, cert, key):
-        if not etcdmembers.exists(shell, path):
-            raise Unanswered(f"open {path}: no such file or directory")
-    parts = urlsplit(url)
-    where, port = parts.hostname or "", parts.port or 2379
+    _require_own_files(shell, ca, cert, key)
+    where, port = _place(url)
     if not shell.around.resolved(where):
         raise Unanswered(f"dial tcp: lookup {where}: no such host")
     for host in shell.around.reached(where, port):
@@ -45,6 +56,17 @@ def connected(shell: Shell, url: str, ca: str, cert: str, key: str) -> tuple[She
             _require_trust(shell, (ca, cert), there, settings, where)
             return there, settings
     raise Unanswered(f"dial tcp {where}:{port}: connect: connection refused")
+
+
+def _place(url: str) -> tuple[str, int]:
+    parts = urlsplit(url)
+    return parts.hostname or "", parts.port or _CLIENT_PORT
+
+
+def _require_own_files(shell: Shell, *paths: str) -> None:
+    for path in paths:
+        if not etcdmembers.exists(shell, path):
+            raise Unanswered(f"open {path or '(nothing)'}: no such file or directory")
 
 
 def begin(shell: Shell, settings: Settings) -> None:

@@ -29,10 +29,12 @@ class Words(msgspec.Struct, frozen=True):
 
     @property
     def endpoints(self) -> list[str]:
+        """Where members are asked."""
         return self.options.get("--endpoints", "http://127.0.0.1:2379").split(",")
 
     @property
     def as_json(self) -> bool:
+        """Whether a program reads the answer."""
         return self.options.get("-w") == "json"
 
     def connected(self, url: str) -> tuple[Shell, Settings]:

@@ -38,10 +38,12 @@ class Settings(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
+        """What it is called among the members."""
         return self.values.get("name", "default")
 
     @property
     def data(self) -> str:
+        """Where its data lie."""
         return self.values.get("data-dir", "")
 
     @property
@@ -56,6 +58,7 @@ class Settings(msgspec.Struct, frozen=True):
         return dict(entry.strip().partition("=")[::2] for entry in listed)
 
     def file(self, flag: str) -> str:
+        """The file that a flag names; nothing if none."""
         return self.values.get(flag, "")
 
     def sockets(self) -> Iterator[Socket]:
@@ -79,6 +82,7 @@ class Member(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def id(self) -> str:
+        """What members call it."""
         return sha256(f"{self.name} {self.peer}".encode()).hexdigest()[:16]
 
 
@@ -154,14 +158,17 @@ def remember(shell: Shell, settings: Settings | None) -> None:
 
 
 def stored(shell: Shell, id: str) -> Cluster:
+    """What lies in the etcd that is called so."""
     return Cluster(shell.around.shared(f"@cluster-{id}"))
 
 
 def data_file(settings: Settings) -> str:
+    """Where a member keeps whom it belongs to."""
     return f"{settings.data}/member/wal"
 
 
 def data_of(shell: Shell, settings: Settings) -> Data | None:
+    """What the data directory of a member says; None if it is empty."""
     path = data_file(settings)
     if not exists(shell, path):
         return None
@@ -169,6 +176,7 @@ def data_of(shell: Shell, settings: Settings) -> Data | None:
 
 
 def write(shell: Shell, settings: Settings, data: Data) -> None:
+    """Begin the data directory of a member."""
     if shell.files.children(settings.data):
         raise Ended(f"{settings.data} holds something that is no data of etcd")
     shell.files.make_directory(f"{settings.data}/member", PRIVATE)
@@ -176,10 +184,12 @@ def write(shell: Shell, settings: Settings, data: Data) -> None:
 
 
 def is_held(shell: Shell, host: str, path: str) -> bool:
+    """Whether data are where they were."""
     there = shell.around.shell_of(host)
     # A host that is down has its data still.
     return there is None or exists(there, path)
 
 
 def exists(shell: Shell, path: str) -> bool:
+    """Whether something is at a path of a host."""
     return bool(path) and shell.files.lookup(shell.files.resolve(path)) is not None

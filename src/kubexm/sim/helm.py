@@ -56,22 +56,27 @@ class Words(msgspec.Struct, frozen=True):
 
     @property
     def namespace(self) -> str:
+        """Where the release is."""
         return self.options.get("-n", "default")
 
     @property
     def key(self) -> str:
+        """Under what the cluster keeps it."""
         return f"release:{self.namespace}/{self.operands[0]}"
 
     def release(self) -> Release | None:
+        """The release; None if there is none."""
         found = self.api.cluster.note(self.key)
         return msgspec.json.decode(found, type=Release) if found else None
 
     def existing(self) -> Release:
+        """The release; `Rejected` if there is none."""
         if (found := self.release()) is None:
             raise Rejected("Error: release: not found")
         return found
 
     def keep(self, release: Release) -> None:
+        """Have the cluster keep it."""
         self.api.cluster.set_note(self.key, msgspec.json.encode(release).decode())
 
 

@@ -25,6 +25,7 @@ from kubexm.sim.kubeadmpreflight import Refused
 from kubexm.sim.kubedocs import Unreadable
 from kubexm.sim.shell import OK, Program, Shell, failed, said
 
+_QUIET = "--skip-token-print"
 _OPTIONS = ("config", "ignore-preflight-errors", "skip-phases")
 Given = Mapping[str, str]
 
@@ -54,7 +55,7 @@ def begins(shell: Shell, args: Sequence[str]) -> None:
 def _init(shell: Shell, args: Sequence[str]) -> Completed:
     if args[:1] and args[0] == "phase":
         return _phase(shell, args[1:])
-    given = _given(shell, args, *_OPTIONS)
+    given = _given(shell, [word for word in args if word != _QUIET], *_OPTIONS)
     kubeadminit.init(_run(shell, given), _listed(given, "skip-phases"))
     return said("Your Kubernetes control-plane has initialized successfully!\n")
 

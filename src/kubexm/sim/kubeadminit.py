@@ -39,14 +39,17 @@ class Run(msgspec.Struct, frozen=True):
 
     @property
     def cluster(self) -> ClusterConfiguration:
+        """What all control planes have in common."""
         return self.documents.the(ClusterConfiguration)
 
     @property
     def settings(self) -> InitConfiguration:
+        """How the cluster begins with this host."""
         return self.documents.the(InitConfiguration)
 
     @property
     def own_url(self) -> str:
+        """Where the API server of this host is."""
         return kubeadmpods.api_url(self.settings.local_api_endpoint)
 
     @property
@@ -64,6 +67,7 @@ class Run(msgspec.Struct, frozen=True):
 
 
 def preflight(run: Run) -> None:
+    """Refuse a host on which a cluster can't begin."""
     cluster, shell = run.cluster, run.shell
     if cluster.kubernetes_version != run.version:
         found = cluster.kubernetes_version
@@ -85,10 +89,12 @@ def preflight(run: Run) -> None:
 
 
 def certs(run: Run) -> None:
+    """Have the certificates of a control plane."""
     kubeadmcerts.make(run.shell, run.cluster)
 
 
 def kubeconfig(run: Run) -> None:
+    """Have what programs and administrators reach the API server with."""
     node = kubeadmkubelet.node_name(run.shell, run.settings.node_registration)
     for name, server, user in (
         ("admin", run.shared_url, "kubernetes-admin"),
@@ -101,6 +107,7 @@ def kubeconfig(run: Run) -> None:
 
 
 def etcd(run: Run) -> None:
+    """Write the pod of the first member of etcd, unless another etcd is there."""
     if run.cluster.local_etcd is not None:
         node = kubeadmkubelet.node_name(run.shell, run.settings.node_registration)
         endpoint = run.settings.local_api_endpoint
@@ -108,15 +115,18 @@ def etcd(run: Run) -> None:
 
 
 def control_plane(run: Run) -> None:
+    """Write the pods of the control plane."""
     _pods(run, "apiserver", "controller-manager", "scheduler")
 
 
 def kubelet_start(run: Run) -> None:
+    """Start the kubelet."""
     settings = run.documents.others.get("KubeletConfiguration", {})
     kubeadmkubelet.start(run.shell, run.settings.node_registration, settings, [])
 
 
 def wait_control_plane(run: Run) -> None:
+    """Wait for what the kubelet runs; nothing in a world takes time."""
     kubeadmkubelet.require_healthy(run.shell)
     if run.cluster.local_etcd is not None:
         kubeadmkubelet.begin_etcd(run.shell)
@@ -125,6 +135,7 @@ def wait_control_plane(run: Run) -> None:
 
 
 def upload_config(run: Run) -> None:
+    """Store settings in the cluster; by now its endpoint has to lead to it."""
     api = run.api
     api.cluster.set_note(ADMINS, "kubeadm:cluster-admins")
     kubeadmobjects.upload(api, run.documents, run.shared_url)
@@ -132,11 +143,13 @@ def upload_config(run: Run) -> None:
 
 
 def mark_control_plane(run: Run) -> None:
+    """Mark the node as a control plane."""
     node = kubeadmkubelet.node_name(run.shell, run.settings.node_registration)
     kubeadmobjects.mark(run.api, run.settings.node_registration, node)
 
 
 def bootstrap_token(run: Run) -> None:
+    """Make the tokens that were asked for."""
     api = run.api
     for one in run.settings.bootstrap_tokens or (BootstrapToken(),):
         lifetime = kubeadmobjects.seconds(one.ttl or "24h0m0s")
@@ -144,16 +157,19 @@ def bootstrap_token(run: Run) -> None:
 
 
 def addon_coredns(run: Run) -> None:
+    """Add CoreDNS, unless somebody else does."""
     if not run.cluster.dns.disabled:
         kubeadmobjects.add_dns(run.api, run.documents)
 
 
 def addon_proxy(run: Run) -> None:
+    """Add kube-proxy, unless something takes its place."""
     if not run.cluster.proxy.disabled:
         kubeadmobjects.add_proxy(run.api, run.documents)
 
 
 def addon(run: Run) -> None:
+    """Add both."""
     addon_coredns(run)
     addon_proxy(run)
 

@@ -63,14 +63,17 @@ class Run(msgspec.Struct, frozen=True):
 
     @property
     def control_plane(self) -> JoinControlPlane | None:
+        """How the host becomes a control plane; None for a worker."""
         return self.settings.control_plane
 
     @property
     def endpoint(self) -> ApiEndpoint:
+        """Where the API server of this host will be."""
         return (self.control_plane or JoinControlPlane()).local_api_endpoint
 
     @property
     def node(self) -> str:
+        """What the host is called as a node."""
         return kubeadmkubelet.node_name(self.shell, self.settings.node_registration)
 
     @property
@@ -106,6 +109,7 @@ def discovered(shell: Shell, settings: JoinConfiguration) -> Found:
 
 
 def preflight(run: Run) -> None:
+    """Refuse a host that can't join."""
     shell = run.shell
     checks = [
         *kubeadmpreflight.absent(shell, layout.KUBELET_KUBECONFIG),
@@ -143,6 +147,7 @@ def prepare(run: Run) -> None:
 
 
 def check_etcd(run: Run) -> None:
+    """Refuse to join an etcd that has no majority."""
     if run.control_plane is not None and run.found.cluster.local_etcd is not None:
         there = run.found.api.shell
         member = etcdmembers.running(there)
@@ -152,6 +157,7 @@ def check_etcd(run: Run) -> None:
 
 
 def kubelet_start(run: Run) -> None:
+    """Start the kubelet with what lets it in."""
     shell, found = run.shell, run.found
     taken = found.api.cluster.get(kubenodes.ref(run.node))
     if taken is not None and not kubeready.obstacle(found.api, run.node):
@@ -181,6 +187,7 @@ def etcd_join(run: Run) -> None:
 
 
 def kubelet_wait(run: Run) -> None:
+    """Wait for the kubelet to have its own certificate, and its node."""
     kubeadmkubelet.require_healthy(run.shell)
     if run.control_plane is not None:
         kubeadmkubelet.require_control_plane(run.shell)
@@ -192,6 +199,7 @@ def kubelet_wait(run: Run) -> None:
 
 
 def mark(run: Run) -> None:
+    """Mark the node of a control plane as one."""
     if run.control_plane is not None:
         api = kubeadmkubelet.reached(run.shell, layout.ADMIN_CONFIG)
         kubeadmobjects.mark(api, run.settings.node_registration, run.node)

@@ -36,8 +36,11 @@ _ON_CONTROL_PLANES = [{"key": kubenodes.CONTROL_PLANE, "effect": "NoSchedule"}]
 
 
 class _Token(msgspec.Struct, frozen=True):
+    """What lets a host in."""
+
     secret: str
     expires: float
+    """When it ends, in seconds since 1970; 0 if it does not."""
 
 
 def begin(cluster: Cluster) -> None:

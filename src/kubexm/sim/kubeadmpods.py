@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from kubexm.common import layout
 from kubexm.sim.kubeadmcerts import Failed, put
@@ -71,21 +71,10 @@ def _bracketed(address: str) -> str:
 
 def _api_server(cluster: ClusterConfiguration, endpoint: ApiEndpoint) -> dict[str, str]:
     pki = cluster.certificates_dir
-    outer = cluster.etcd.external
-    etcd = (
-        (",".join(outer.endpoints), outer.ca_file, outer.cert_file, outer.key_file)
-        if outer
-        else (
-            f"https://{'[::1]' if ':' in endpoint.advertise_address else '127.0.0.1'}:2379",
-            f"{pki}/etcd/ca.crt",
-            f"{pki}/apiserver-etcd-client.crt",
-            f"{pki}/apiserver-etcd-client.key",
-        )
-    )
     return {
         "advertise-address": endpoint.advertise_address,
         "client-ca-file": f"{pki}/ca.crt",
-        **dict(zip(_ETCD_FLAGS, etcd, strict=True)),
+        **dict(zip(_ETCD_FLAGS, _way_to_etcd(cluster, endpoint), strict=True)),
         "kubelet-client-certificate": f"{pki}/apiserver-kubelet-client.crt",
         "kubelet-client-key": f"{pki}/apiserver-kubelet-client.key",
         "proxy-client-cert-file": f"{pki}/front-proxy-client.crt",
@@ -98,6 +87,24 @@ def _api_server(cluster: ClusterConfiguration, endpoint: ApiEndpoint) -> dict[st
         "tls-cert-file": f"{pki}/apiserver.crt",
         "tls-private-key-file": f"{pki}/apiserver.key",
     }
+
+
+def _way_to_etcd(cluster: ClusterConfiguration, endpoint: ApiEndpoint) -> tuple[str, ...]:
+    """Where etcd is, who it is known by, and what lets the API server in."""
+    if (outer := cluster.etcd.external) is not None:
+        return ",".join(outer.endpoints), outer.ca_file, outer.cert_file, outer.key_file
+    pki = cluster.certificates_dir
+    client = f"{pki}/apiserver-etcd-client"
+    return (
+        f"https://{_own_address(endpoint)}:2379",
+        f"{pki}/etcd/ca.crt",
+        f"{client}.crt",
+        f"{client}.key",
+    )
+
+
+def _own_address(endpoint: ApiEndpoint) -> str:
+    return "[::1]" if ":" in endpoint.advertise_address else "127.0.0.1"
 
 
 _ETCD_FLAGS = ("etcd-servers", "etcd-cafile", "etcd-certfile", "etcd-keyfile")
@@ -134,7 +141,7 @@ def _etcd(
     cluster: ClusterConfiguration, endpoint: ApiEndpoint, node: str, initial: Mapping[str, str]
 ) -> dict[str, str]:
     pki, address = f"{cluster.certificates_dir}/etcd", _bracketed(endpoint.advertise_address)
-    here = "[::1]" if ":" in endpoint.advertise_address else "127.0.0.1"
+    here = _own_address(endpoint)
     members = {**initial, node: peer_url(endpoint)}
     return {
         "name": node,
@@ -182,37 +189,34 @@ def _pod(
     image: str,
     flags: Mapping[str, str],
     extra: Iterable[Arg],
-    volumes: Iterable[Volume],
+    volumes: Sequence[Volume],
 ) -> Object:
     """A pod of one program on the network of the host."""
     flags = {**flags, **{arg.name: arg.value for arg in extra}}
-    volumes = tuple(volumes)
     container = {
         "name": name,
         "image": image,
         "imagePullPolicy": "IfNotPresent",
         "command": [name, *(f"--{flag}={value}" for flag, value in sorted(flags.items()))],
-        "volumeMounts": [
-            {"name": one.name, "mountPath": one.mount_path, "readOnly": one.read_only}
-            for one in volumes
-        ],
+        "volumeMounts": [_mounted(one) for one in volumes],
     }
-    paths = [
-        {"name": one.name, "hostPath": {"path": one.host_path, "type": one.path_type}}
-        for one in volumes
-    ]
     labels = {"component": name, "tier": "control-plane"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "kube-system", "labels": labels},
-        "spec": {
-            "containers": [container],
-            "hostNetwork": True,
-            "priorityClassName": "system-node-critical",
-            "volumes": paths,
-        },
+    spec = {
+        "containers": [container],
+        "hostNetwork": True,
+        "priorityClassName": "system-node-critical",
+        "volumes": [_of_host(one) for one in volumes],
     }
+    metadata = {"name": name, "namespace": "kube-system", "labels": labels}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _mounted(volume: Volume) -> Object:
+    return {"name": volume.name, "mountPath": volume.mount_path, "readOnly": volume.read_only}
+
+
+def _of_host(volume: Volume) -> Object:
+    return {"name": volume.name, "hostPath": {"path": volume.host_path, "type": volume.path_type}}
 
 
 def _put(shell: Shell, pod: Object) -> None:

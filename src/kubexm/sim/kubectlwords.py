@@ -34,6 +34,7 @@ class Words(msgspec.Struct, frozen=True):
 
     @property
     def namespace(self) -> str:
+        """Where objects are looked for."""
         return self.option("-n") or "default"
 
     @property
@@ -44,9 +45,11 @@ class Words(msgspec.Struct, frozen=True):
         return self.shell.command.stdin
 
     def option(self, name: str) -> str:
+        """The value of an option; nothing if it is not given."""
         return self.options.get(name, "")
 
     def has(self, name: str) -> bool:
+        """Whether an option is given."""
         return name in self.options
 
     def require(self, *names: str) -> None:
@@ -55,6 +58,7 @@ class Words(msgspec.Struct, frozen=True):
             raise self.unexpected()
 
     def unexpected(self) -> Refused:
+        """The error for words that nobody taught the simulation."""
         return self.shell.unexpected()
 
     def resource(self) -> tuple[Kind, tuple[str, ...]]:

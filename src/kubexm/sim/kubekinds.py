@@ -20,6 +20,7 @@ class Kind(msgspec.Struct, frozen=True):
 
     @property
     def group(self) -> str:
+        """The group of the API that it belongs to; nothing for the first one."""
         return self.name.partition(".")[2]
 
     @property

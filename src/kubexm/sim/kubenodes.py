@@ -23,6 +23,7 @@ _MASKS = {4: ("node-cidr-mask-size-ipv4", 24), 6: ("node-cidr-mask-size-ipv6", 6
 
 
 def ref(name: str) -> Ref:
+    """A node by its name."""
     return Ref(NODE, "", name)
 
 
@@ -126,27 +127,15 @@ def _plugins(config: Object) -> list[str]:
 
 def status(api: Api, name: str, silent: str, trouble: str) -> Object:
     """What the status of a node says: why its kubelet says nothing, or that it is not ready."""
-    there = host(api, name)
-    ready = {
-        "type": "Ready",
-        "status": "Unknown" if silent else "False" if trouble else "True",
-        "reason": "NodeStatusUnknown"
-        if silent
-        else "KubeletNotReady"
-        if trouble
-        else "KubeletReady",
-        "message": silent or trouble or "kubelet is posting ready status",
-    }
+    there, condition = host(api, name), _condition(silent, trouble)
     if there is None:
-        return {"conditions": [ready]}
+        return {"conditions": [condition]}
     found, machine = kubelet.started(there), there.around.machine
+    addresses = [{"type": "InternalIP", "address": one} for one in there.around.addresses[:1]]
     return {
-        "addresses": [
-            *({"type": "InternalIP", "address": one} for one in there.around.addresses[:1]),
-            {"type": "Hostname", "address": name},
-        ],
+        "addresses": [*addresses, {"type": "Hostname", "address": name}],
         "allocatable": {"cpu": str(machine.cpus), "memory": f"{machine.memory_mib}Mi"},
-        "conditions": [ready],
+        "conditions": [condition],
         "nodeInfo": {
             "architecture": machine_arch(there),
             "kernelVersion": machine.kernel,
@@ -154,6 +143,16 @@ def status(api: Api, name: str, silent: str, trouble: str) -> Object:
             "osImage": machine.os_name,
         },
     }
+
+
+def _condition(silent: str, trouble: str) -> Object:
+    word, reason = "True", "KubeletReady"
+    if trouble:
+        word, reason = "False", "KubeletNotReady"
+    if silent:
+        word, reason = "Unknown", "NodeStatusUnknown"
+    message = silent or trouble or "kubelet is posting ready status"
+    return {"type": "Ready", "status": word, "reason": reason, "message": message}
 
 
 def _networks(cluster: Cluster, name: str) -> list[str]:

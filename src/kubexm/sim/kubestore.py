@@ -26,6 +26,7 @@ class Ref(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
+        """What tells it from all other objects."""
         return f"{self.kind.name}/{self.namespace}/{self.name}"
 
     @property
@@ -42,6 +43,7 @@ class Cluster:
 
     @property
     def id(self) -> str:
+        """What tells it from other clusters of the world."""
         return self._state.name.removeprefix("@cluster-")
 
     # Objects.
@@ -140,6 +142,7 @@ class Cluster:
         return self.note(_NODE + node)
 
     def set_host_of(self, node: str, host: str) -> None:
+        """Note which host a node is."""
         self.set_note(_NODE + node, host)
 
     def set_holder(self, host: str, path: str) -> None:

@@ -55,27 +55,32 @@ def _status(standing: Standing, ref: Ref, found: Object) -> Object:
         return {}
     made = list(_pods(standing, ref, found))
     ready = sum(not pod.trouble for pod in made)
+    count = _daemons if ref.kind == DAEMON_SET else _replicas
     seen = {"observedGeneration": part(found, "metadata", "generation") or 1}
-    if ref.kind == DAEMON_SET:
-        return {
-            **seen,
-            "currentNumberScheduled": len(made),
-            "desiredNumberScheduled": len(made),
-            "numberAvailable": ready,
-            "numberMisscheduled": 0,
-            "numberReady": ready,
-            "numberUnavailable": len(made) - ready,
-            "updatedNumberScheduled": len(made),
-        }
+    return {**seen, **count(len(made), ready)}
+
+
+def _daemons(made: int, ready: int) -> Object:
     return {
-        **seen,
+        "currentNumberScheduled": made,
+        "desiredNumberScheduled": made,
+        "numberAvailable": ready,
+        "numberMisscheduled": 0,
+        "numberReady": ready,
+        "numberUnavailable": made - ready,
+        "updatedNumberScheduled": made,
+    }
+
+
+def _replicas(made: int, ready: int) -> Object:
+    return {
         "availableReplicas": ready,
         "currentRevision": "1",
         "readyReplicas": ready,
-        "replicas": len(made),
-        "unavailableReplicas": len(made) - ready,
+        "replicas": made,
+        "unavailableReplicas": made - ready,
         "updateRevision": "1",
-        "updatedReplicas": len(made),
+        "updatedReplicas": made,
     }
 
 

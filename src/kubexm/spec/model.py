@@ -317,6 +317,10 @@ class FilesystemSpec(Form):
 class NetworkSpec(Form):
     """The way from a host to the rest of the world."""
 
+    @staticmethod
+    def written(name: str) -> str:
+        return name
+
     interface: Text | None = None
     """The interface of the default route."""
     gateway: Text | None = None
@@ -326,7 +330,9 @@ class NetworkSpec(Form):
     mac: Text | None = None
     """The hardware address of that interface."""
     nameservers: tuple[Text, ...] | None = None
-    """Who is asked for names, as `/etc/resolv.conf` has it; nobody if the list is empty."""
+    """Who is asked for names, systemd-resolved passed by; nobody if the list is empty."""
+    resolv_conf: Text | None = None
+    """The file that has them: `/etc/resolv.conf`, or that of systemd-resolved."""
 
 
 class ClockSpec(Form):

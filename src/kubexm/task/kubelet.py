@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from kubexm.common import layout
 from kubexm.plan import ExecutionFragment, node, parallel
 from kubexm.step.data import DataDirectory
@@ -13,7 +15,15 @@ from kubexm.task import proxy
 from kubexm.task.artifacts import binary
 from kubexm.task.context import ClusterContext
 from kubexm.task.dns import addresses
-from kubexm.task.writing import as_data, data_directories, directories, of_host, parent, rendered
+from kubexm.task.writing import (
+    as_data,
+    data_directories,
+    directories,
+    of_facts,
+    of_host,
+    parent,
+    rendered,
+)
 from kubexm.templates.contexts.kubernetes import KubeletConfig
 from kubexm.templates.contexts.systemd import KubeletDropin, KubeletUnit
 
@@ -52,7 +62,11 @@ def settings(ctx: ClusterContext, hosts: Sequence[str]) -> ExecutionFragment:
         "unit": rendered(ctx, "systemd/kubelet", KubeletUnit(), UNIT),
         "flags": rendered(ctx, "kubelet/dropin", dropin, DROPIN),
         "config": rendered(
-            ctx, _TEMPLATE, config(ctx), layout.KUBELET_CONFIG, overrides=spec.config
+            ctx,
+            _TEMPLATE,
+            replace(config(ctx), resolv_conf=of_facts("network.resolv_conf")),
+            layout.KUBELET_CONFIG,
+            overrides=spec.config,
         ),
     }
     return parallel(

@@ -1,0 +1,67 @@
+"""Whatever a cluster file says, it is planned or refused with a reason; nobody sees a traceback."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.config.test_consumers import _BASE, CASES, beside
+
+from kubexm.app import planning
+from kubexm.app.params import ClusterParams, OperationParams, PlanParams
+from kubexm.errors import KubexmError
+from kubexm.templates.merging import merged
+
+_WRONG: st.SearchStrategy[Any] = st.sampled_from(
+    [None, True, -1, 0, 70_000, "", "x", "10.0.0.300", "é\n", [], [1], {}, {"a": {"b": []}}]
+)
+
+
+def _paths(data: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every place of some data."""
+    inner = data.items() if isinstance(data, dict) else enumerate(data)
+    below = [path for key, value in inner if isinstance(value, dict | list)
+             for path in _paths(value, (*at, key))]  # fmt: skip
+    keys = data if isinstance(data, dict) else range(len(data))
+    return [*((*at, key) for key in keys), *below]
+
+
+def _put(data: Any, path: tuple[Any, ...], value: Any) -> None:
+    for key in path[:-1]:
+        data = data[key]
+    data[path[-1]] = deepcopy(value)
+
+
+@st.composite
+def files(draw: st.DrawFn) -> dict[str, Any]:
+    """Several good files laid over each other, which need not go together, with some mistakes."""
+    data = deepcopy(_BASE)
+    for name in draw(st.lists(st.sampled_from(sorted(CASES)), max_size=4)):
+        data = merged(data, merged(CASES[name].around, CASES[name].added))
+    data = deepcopy(data)
+    for _ in range(draw(st.integers(0, 2))):
+        path = draw(st.sampled_from(_paths(data)))
+        _put(data, path, draw(_WRONG))
+    return data
+
+
+@given(files())
+def test_every_file_is_planned_or_refused_with_a_reason(data: dict[str, Any]) -> None:
+    with TemporaryDirectory() as directory:
+        beside(Path(directory))
+        file = Path(directory) / "cluster.yaml"
+        file.write_bytes(msgspec.json.encode(data))
+        assert _outcome(file)
+
+
+def _outcome(file: Path) -> int | str:
+    """How many nodes a plan has, or why there is none; anything else is raised."""
+    try:
+        return len(planning.plan(PlanParams(OperationParams(ClusterParams(file)))).graph)
+    except KubexmError as error:
+        return error.message
