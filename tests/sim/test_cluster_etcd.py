@@ -174,12 +174,12 @@ def test_a_member_joins_after_it_was_announced(site: ClusterSite) -> None:
 def test_a_copy_is_saved_and_told_from_anything_else(site: ClusterSite) -> None:
     begun(site)
     site.bring("etcdutl", "v3.6.14", host="e1")
-    etcdctl(site, "snapshot", "save", "/root/copy.db")
-    told = ("snapshot", "status", "/root/copy.db", "-w", "json")
+    etcdctl(site, "snapshot", "save", "/srv/copy.db")
+    told = ("snapshot", "status", "/srv/copy.db", "-w", "json")
 
     assert json.loads(site.do(f"{layout.BINARIES}/etcdutl", *told, host="e1"))["totalKey"] == 1
 
-    site.put("/root/copy.db", "something", host="e1")
+    site.put("/srv/copy.db", "something", host="e1")
     assert site.ask(f"{layout.BINARIES}/etcdutl", *told, host="e1").exit == 1
 
 
@@ -226,3 +226,20 @@ def test_members_that_begin_anew_after_all_data_are_gone_store_nothing_of_before
     started(site, *ETCDS)
 
     assert site.kubectl("get", "nodes", "-o", "name").text == ""
+
+
+def test_an_etcd_that_is_none_of_the_hosts_is_taken_as_it_is(tmp_path: Path) -> None:
+    urls = tuple(f"{ADDRESSES[name][0]}:2379" for name in ETCDS)
+    site = ClusterSite(tmp_path, stacked=False, site=urls)
+    site.begin("cp1", "w1")
+
+    assert site.is_ready("w1")
+    site.close()
+
+
+def test_an_etcd_of_the_site_that_is_not_there_is_named(tmp_path: Path) -> None:
+    site = ClusterSite(tmp_path, stacked=False, site=("10.0.0.31:2379", "10.0.0.32:2379"))
+    site.lay("cp1")
+
+    assert "https://10.0.0.33:2379" in site.init().error_text
+    site.close()

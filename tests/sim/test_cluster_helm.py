@@ -53,7 +53,7 @@ def chart(site: ClusterSite, name: str, version: str, **templates: dict[str, Any
             info = tarfile.TarInfo(f"{name}/{path}")
             info.size = len(text)
             archive.addfile(info, io.BytesIO(text))
-    path = f"/root/{name}-{version}.tgz"
+    path = f"/srv/{name}-{version}.tgz"
     site.lay_file(path, data.getvalue(), "cp1")
     return path
 
@@ -83,6 +83,7 @@ def test_cilium_lays_the_network_and_takes_the_place_of_kube_proxy(site: Cluster
 
     assert done.ok, done
     assert site.is_ready("w1")
+    assert "podCIDR" not in site.get("node", "w1")["spec"]
     (release,) = listed(site, "cilium")
     assert (release["chart"], release["status"]) == ("cilium-1.18.2", "deployed")
     given = json.loads(site.do(HELM, "get", "values", "cilium", "-o", "json", *AT, host="cp1"))
@@ -105,11 +106,11 @@ def test_a_release_whose_image_is_missing_fails(site: ClusterSite, image: str) -
 
 
 def test_a_chart_has_to_be_there_and_be_one(site: ClusterSite) -> None:
-    missing = upgrade(site, "app", "/root/no.tgz", {})
-    site.lay_file("/root/bad.tgz", b"text", "cp1")
-    bad = upgrade(site, "app", "/root/bad.tgz", {})
+    missing = upgrade(site, "app", "/srv/no.tgz", {})
+    site.lay_file("/srv/bad.tgz", b"text", "cp1")
+    bad = upgrade(site, "app", "/srv/bad.tgz", {})
 
-    assert "'/root/no.tgz' not found" in missing.error_text
+    assert "'/srv/no.tgz' not found" in missing.error_text
     assert "does not appear to be a chart" in bad.error_text
 
 

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.sim.clusters import ADDRESSES, ENDPOINT, IMAGES, VERSION, ClusterSite, certificates
+from tests.sim.clusters import (
+    ADDRESSES,
+    ENDPOINT,
+    IMAGES,
+    KUBEADM,
+    VERSION,
+    ClusterSite,
+    certificates,
+)
 
 from kubexm.common import layout
+from kubexm.errors import Refused
 from kubexm.sim import Machine
 from kubexm.templates.contexts.kubeadm import Audit, Image, Node, StackedEtcd
 
@@ -164,7 +174,7 @@ def test_what_is_wrong_with_the_configuration_is_named(
     assert old in text
     site.put(CONFIG, text.replace(old, new), host="cp1")
 
-    done = site.ask(f"{layout.BINARIES}/kubeadm", "init", "--config", CONFIG, host="cp1")
+    done = site.ask(KUBEADM, "init", "--config", CONFIG, host="cp1")
 
     assert done.exit == 1
     assert named in done.error_text
@@ -280,8 +290,7 @@ def test_settings_that_changed_are_written_anew_phase_by_phase(site: ClusterSite
     site.write("kubeadm/init", changed, CONFIG, "cp1")
 
     for words in (("control-plane", "apiserver"), ("upload-config", "kubeadm")):
-        program = f"{layout.BINARIES}/kubeadm"
-        site.do(program, "init", "phase", *words, "--config", CONFIG, host="cp1")
+        site.do(KUBEADM, "init", "phase", *words, "--config", CONFIG, host="cp1")
 
     manifest = site.do("cat", f"{layout.MANIFESTS}/kube-apiserver.yaml", host="cp1")
     assert "--event-ttl=2h" in manifest
@@ -315,3 +324,42 @@ def test_stacked_members_lie_where_they_are_told(site: ClusterSite) -> None:
 
     assert site.init(stacked_etcd=StackedEtcd(data_dir="/data/etcd")).ok
     assert site.ask("test", "-d", "/data/etcd/member", host="cp1").ok
+
+
+def test_a_node_of_two_families_gets_addresses_of_both(site: ClusterSite) -> None:
+    site.lay("cp1")
+    site.do("sysctl", "-q", "-w", "net.ipv6.conf.all.forwarding=0", host="cp1")
+    families: dict[str, Any] = {
+        "pod_cidrs": ("10.233.64.0/18", "fd00:64::/56"),
+        "service_cidrs": ("10.233.0.0/18", "fd00:233::/112"),
+        "node_mask_ipv6": 64,
+    }
+
+    refused = site.init(**families)
+    site.do("sysctl", "-q", "-w", "net.ipv6.conf.all.forwarding=1", host="cp1")
+    done = site.init(**families)
+
+    name = "FileContent--proc-sys-net-ipv6-conf-default-forwarding"
+    assert f"[ERROR {name}]" in refused.error_text
+    assert done.ok, done
+    assert site.get("node", "cp1")["spec"]["podCIDRs"] == ["10.233.64.0/24", "fd00:64::/64"]
+
+
+def test_kubeadm_tells_its_version_its_images_and_what_it_thinks_of_a_file(
+    site: ClusterSite,
+) -> None:
+    site.lay("cp1")
+    site.write("kubeadm/init", site.init_config(), CONFIG, "cp1")
+
+    assert site.do(KUBEADM, "version", "-o", "short", host="cp1") == VERSION
+    assert site.do(KUBEADM, "config", "validate", "--config", CONFIG, host="cp1") == "ok"
+    images = site.do(KUBEADM, "config", "images", "list", "--config", CONFIG, host="cp1")
+    assert set(images.split()) == {image for image in IMAGES if "coredns" not in image}
+
+
+def test_what_nobody_taught_kubeadm_fails_loudly(site: ClusterSite) -> None:
+    site.lay("cp1")
+
+    for words in (("upgrade", "plan"), ("init", "--dry-run"), ("reset",)):
+        with pytest.raises(Refused, match="does not know"):
+            site.ask(KUBEADM, *words, host="cp1")

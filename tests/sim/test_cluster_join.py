@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -116,11 +117,8 @@ def test_a_token_that_has_ended_lets_nobody_in(
     site: ClusterSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site.lay("w1")
-    token = site.token()
-    from kubexm.sim import kubeadmobjects
-
-    now = kubeadmobjects.time.time()
-    monkeypatch.setattr(kubeadmobjects.time, "time", lambda: now + 7201)
+    token, now = site.token(), time.time()
+    monkeypatch.setattr("time.time", lambda: now + 7201)
 
     assert "has expired" in site.join("w1", token=token).error_text
 

@@ -87,11 +87,6 @@ def node_name(shell: Shell, override: str = "") -> str:
     return (override or shell.files.read(_HOSTNAME).decode()).strip().lower()
 
 
-def is_running(shell: Shell) -> bool:
-    """Whether it runs, and does not end again and again."""
-    return not obstacle(shell)
-
-
 def obstacle(shell: Shell) -> str:
     """Why it does not run; nothing if it does."""
     return shell.state.follows("kubelet:obstacle", lambda: _obstacle(shell))
