@@ -55,10 +55,9 @@ def test_a_host_is_prepared_without_waiting_for_any_other() -> None:
     found = graph("three-and-two")
     alone = before(found, "create-cluster/workers/join/node", same_host=True)
     assert parts(alone) >= {
-        "system/packages",
-        "container-runtime/service",
-        "container-runtime/images",
-        "pki/certificates",
+        "system/workers",
+        "container-runtime/workers",
+        "pki/workers",
         "load-balancer/worker",
         "workers/prepare",
     }
@@ -139,3 +138,19 @@ def test_notes_are_the_last_to_go() -> None:
     found = graph("three-and-two", "delete-cluster")
     rest = {node.id for node in found} - {"delete-cluster/notes"}
     assert before(found, "delete-cluster/notes", same_host=False) >= rest
+
+
+def test_the_api_server_waits_for_no_worker() -> None:
+    found = graph("three-and-two")
+    workers = {"worker1", "worker2"}
+    needed = before(found, "create-cluster/control-plane/token/token", same_host=False)
+    changed = {id for id in needed if id in found.nodes and "/preflight/" not in id}
+    assert [id for id in changed if workers & {*found.nodes[id].hosts}] == []
+
+
+def test_a_worker_that_fails_is_tolerated_and_nobody_else_is() -> None:
+    found = graph("three-and-two")
+    tolerant = {node.id for node in found if node.tolerance is not None}
+    assert tolerant
+    assert {host for id in tolerant for host in found.nodes[id].hosts} == {"worker1", "worker2"}
+    assert not [id for id in tolerant if "/preflight/" in id]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from kubexm.module.addons import addons
 from kubexm.module.assets import assets
@@ -19,13 +19,20 @@ from kubexm.module.storage import storage
 from kubexm.module.system import system
 from kubexm.module.workers import workers
 from kubexm.pipeline.whole import MODULES
-from kubexm.plan.fragment import ExecutionFragment, parallel, prefixed
+from kubexm.plan.fragment import ExecutionFragment, parallel, prefixed, replace
+from kubexm.plan.node import ExecutionNode
 from kubexm.plan.ordering import Wait, Waits, on_all, on_same, ordered, supplied
+from kubexm.plan.policy import ALL_HOSTS, Tolerance
 from kubexm.plan.scope import hooked
+from kubexm.plan.splitting import Groups, split
 from kubexm.spec.hooks import PlannedHooks
 from kubexm.task.context import ClusterContext
 
 NAME = "create-cluster"
+CORE, WORKERS = "core", "workers"
+_IN_LANES = frozenset(("system", "container-runtime", "pki"))
+"""Modules that every host goes through."""
+_TOLERANCE = Tolerance(failed=ALL_HOSTS)
 Plan = Callable[[ClusterContext], ExecutionFragment | None]
 _PLANS: dict[str, Plan] = {
     "preflight": preflight,
@@ -47,38 +54,91 @@ _PLANS: dict[str, Plan] = {
 
 def create_cluster(ctx: ClusterContext, hooks: PlannedHooks) -> ExecutionFragment:
     """Everything from the first look at a host to the last add-on."""
-    whole = parallel(*(hooked(name, _PLANS[name](ctx), hooks.of.get(name, ())) for name in MODULES))
-    return prefixed(NAME, supplied(ordered(whole, waits(ctx)))) or ExecutionFragment()
+    lanes = _lanes(ctx)
+    parts = (_planned(name, ctx, hooks, lanes) for name in MODULES)
+    table = waits(ctx, tuple(lanes) if lanes else (), frozenset(hooks.of))
+    whole = _tolerant(ordered(parallel(*parts), table), lanes.get(WORKERS, frozenset()))
+    return prefixed(NAME, supplied(whole)) or ExecutionFragment()
 
 
-def waits(ctx: ClusterContext) -> Waits:
+def _tolerant(whole: ExecutionFragment, workers: frozenset[str]) -> ExecutionFragment:
+    """A worker that fails leaves the others alone, once something has been changed."""
+
+    def tolerates(node: ExecutionNode) -> bool:
+        return workers.issuperset(node.hosts) and node.step.kind != "preflight"
+
+    nodes = (
+        replace(node, tolerance=_TOLERANCE) if tolerates(node) else node for node in whole.nodes
+    )
+    return replace(whole, nodes=tuple(nodes))
+
+
+def _planned(
+    name: str, ctx: ClusterContext, hooks: PlannedHooks, lanes: Groups
+) -> ExecutionFragment | None:
+    """A module, with its hooks; what every host goes through, each group of them for itself."""
+    found = _PLANS[name](ctx)
+    if found is not None and name in _IN_LANES and lanes and name not in hooks.of:
+        return split(found, name, lanes)
+    return hooked(name, found, hooks.of.get(name, ()))
+
+
+def _lanes(ctx: ClusterContext) -> Groups:
+    """Hosts that must not wait for each other: workers, and all whom the cluster stands on."""
+    workers = frozenset(ctx.workers)
+    if not workers:
+        return {}
+    return {CORE: frozenset(ctx.hosts) - workers, WORKERS: workers}
+
+
+def waits(
+    ctx: ClusterContext, lanes: Sequence[str] = (), whole: frozenset[str] = frozenset()
+) -> Waits:
     """Who waits for whom: on the same host wherever that is enough, so that each goes its own way.
 
     Nothing is changed before every host has passed its checks. Workers get ready while the
     control plane comes up; objects of the cluster are laid as soon as its first API server is
-    there, and only what needs them to run waits for nodes.
+    there, and only what needs them to run waits for nodes. `lanes`: the groups of hosts that go
+    through the modules of all hosts each for itself, but for modules that are `whole`.
     """
     begun, joined = "control-plane/init", ("control-plane", "workers/join")
-    lane = on_same("container-runtime", "pki")
+
+    def of(group: str, *parts: str) -> tuple[Wait, ...]:
+        """Of parts that all hosts go through those of one group."""
+        return on_same(*(_of_group(part, group if lanes else "", whole) for part in parts))
+
+    def each(part: str, *before: str) -> dict[str, tuple[Wait, ...]]:
+        groups = lanes or ("",)
+        return {_of_group(part, group, whole): of(group, *before) for group in groups}
+
+    lane = ("container-runtime", "pki")
+    images = (_of_group("container-runtime/images", group, whole) for group in lanes or ("",))
     return {
         "assets": on_all("preflight"),
         "system": on_all("preflight"),
-        "container-runtime": on_same("system"),
-        "pki": on_same("system"),
-        "registry/service": on_same("container-runtime/service", "pki"),
-        "registry/authority": on_same("pki"),
-        "container-runtime/images": on_all("registry"),
-        "etcd": on_same("system", "pki"),
-        "load-balancer": on_same("system"),
-        "load-balancer/worker": on_same("container-runtime/service"),
-        "control-plane/prepare": on_same("system"),
-        "control-plane/helm": on_same("system"),
-        begun: (*lane, *on_same("control-plane/prepare"), *_before_beginning(ctx)),
-        "control-plane/join": (*lane, *on_same("control-plane/prepare", "load-balancer/kube-vip")),
+        **each("container-runtime", "system"),
+        **each("pki", "system"),
+        "registry/service": of(CORE, "container-runtime/service", "pki"),
+        "registry/authority": of(CORE, "pki"),
+        **dict.fromkeys(images, on_all("registry")),
+        "etcd": of(CORE, "system", "pki"),
+        "load-balancer": of(CORE, "system"),
+        "load-balancer/worker": of(WORKERS, "system", "container-runtime/service"),
+        "control-plane/prepare": of(CORE, "system"),
+        "control-plane/helm": of(CORE, "system"),
+        begun: (
+            *of(CORE, *lane),
+            *on_same("control-plane/prepare"),
+            *_before_beginning(ctx),
+        ),
+        "control-plane/join": (
+            *of(CORE, *lane),
+            *on_same("control-plane/prepare", "load-balancer/kube-vip"),
+        ),
         "control-plane/token": on_all(begun),
-        "workers/prepare": on_same("system"),
+        "workers/prepare": of(WORKERS, "system"),
         "workers/join": (
-            *lane,
+            *of(WORKERS, *lane),
             *on_same("workers/prepare", "load-balancer/worker"),
             *on_all(begun),
         ),
@@ -92,6 +152,14 @@ def waits(ctx: ClusterContext) -> Waits:
         "storage": on_all("network/ready"),
         "add-ons": (*on_all("dns", "storage"), *on_same("control-plane/helm")),
     }
+
+
+def _of_group(part: str, group: str, whole: frozenset[str]) -> str:
+    """A part of a module that all hosts go through, as one group of them has it."""
+    module, slash, rest = part.partition("/")
+    if not group or module in whole:
+        return part
+    return f"{module}/{group}{slash}{rest}"
 
 
 def _before_beginning(ctx: ClusterContext) -> tuple[Wait, ...]:

@@ -187,7 +187,7 @@ def _unready(words: Words, made: Sequence[Object]) -> str:
         ref = kubeobjects.ref_of(words.api, one, words.namespace)
         found = words.api.cluster.get(ref)
         if ref.kind in kubeworkloads.WORKLOADS and found is not None:
-            status = kubeworkloads.shown(standing, ref, found)["status"]
+            status = kubeworkloads.awaited(standing, ref, found)["status"]
             if not status or status.get("numberUnavailable") or status.get("unavailableReplicas"):
                 return f"{ref.kind.kind}/{ref.namespace}/{ref.name}"
     return ""

@@ -151,6 +151,10 @@ class SimHost:
     def outside(self) -> bool:
         return self._settings.outside
 
+    @property
+    def hesitates(self) -> bool:
+        return self._settings.hesitates
+
     def run(self, shell: Shell, argv: Sequence[str]) -> Completed:
         return programs.run(shell, argv)
 

@@ -73,6 +73,9 @@ def require_control_plane(shell: Shell) -> Api:
         why = kubepods.obstacle(shell, pod) if pod else "there is no file of its pod"
         if why:
             raise Failed(f"[wait-control-plane] {name} is not healthy: {why}")
+    for pod in kubepods.every(shell):
+        if not kubepods.obstacle(shell, pod):
+            kubepods.leave_traces(shell, pod)
     return api
 
 

@@ -50,7 +50,7 @@ def rollout(words: Words) -> Completed:
     found = words.api.cluster.get(ref)
     if found is None:
         raise not_found(ref)
-    shown = kubeworkloads.shown(Standing(words.api), ref, found)
+    shown = kubeworkloads.awaited(Standing(words.api), ref, found)
     daemon = kind == DAEMON_SET
     wanted = part(shown, "status", "desiredNumberScheduled" if daemon else "replicas")
     ready = part(shown, "status", "numberAvailable" if daemon else "availableReplicas")

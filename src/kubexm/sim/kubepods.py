@@ -82,6 +82,16 @@ def obstacle(shell: Shell, pod: StaticPod) -> str:
     return why or image_obstacle(shell, *pod.images)
 
 
+def leave_traces(shell: Shell, pod: StaticPod) -> None:
+    """Make what a pod that runs makes on its host: places for its volumes, and its log."""
+    for path, kind in pod.volumes.items():
+        if kind == "DirectoryOrCreate":
+            shell.files.make_directory(path, parents=True)
+    log = pod.place(pod.flag("audit-log-path"))
+    if log and shell.files.lookup(log) is None:
+        shell.files.write(log, b"", mode=0o600)
+
+
 def image_obstacle(shell: Shell, *images: str) -> str:
     """Why a host can't run containers of images; nothing if it has them or can pull them."""
     missing = shell.state.follows(f"images:{' '.join(images)}", lambda: _missing(shell, images))

@@ -1,7 +1,8 @@
 """How a simulated cluster stands at one moment: which nodes are ready, and which pods can run.
 
 Nothing happens in a world between two commands, so there is nothing to wait for: whether a pod
-runs follows from what is there when somebody asks.
+runs follows from what is there when somebody asks. Where things are to take time, as they do in
+a real cluster, whatever could be ready is not yet when somebody asks for the first time.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from kubexm.sim.kubescheduling import fits
 from kubexm.sim.kubestore import Ref
 from kubexm.sim.shell import Shell
 
+_SEEN = "seen:"
 PROXY = Ref(DAEMON_SET, "kube-system", "kube-proxy")
 _CILIUM = "cilium"
 _FLANNEL, _CALICO = "flannel", "calico"
@@ -102,9 +104,26 @@ class Standing:
             self._services[name] = self._find_services(name)
         return self._services[name]
 
+    def hesitation(self, about: str) -> str:
+        """Why something is not ready that nothing keeps from it: nobody has looked at it before."""
+        key = f"{_SEEN}{about}"
+        if not self.api.shell.around.hesitates or self.api.cluster.note(key):
+            return ""
+        self.api.cluster.set_note(key, "once")
+        return "it has only just begun"
+
     def pod_obstacle(self, node: str, namespace: str, pod: Object) -> str:
         """Why a pod does not become ready on a node; nothing if it does."""
-        return next(self._pod_obstacles(node, namespace, pod), "")
+        why = next(self._pod_obstacles(node, namespace, pod), "")
+        if not why and not pod.get("hostNetwork"):
+            self._note_address(node)
+        return why
+
+    def _note_address(self, node: str) -> None:
+        """Have the node remember that a pod was given an address, as its runtime does."""
+        there = kubenodes.host(self.api, node)
+        if there is not None:
+            there.files.make_directory(f"{layout.CNI_DATA}/results", 0o700, parents=True)
 
     def _pod_obstacles(self, node: str, namespace: str, pod: Object) -> Iterator[str]:
         if why := self.kubelet_obstacle(node):

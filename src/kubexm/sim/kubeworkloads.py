@@ -35,10 +35,17 @@ def shown(standing: Standing, ref: Ref, found: Object) -> Object:
     """An object with the status that it has at the moment."""
     if ref.kind == NODE:
         silent, trouble = standing.kubelet_obstacle(ref.name), standing.node_obstacle(ref.name)
+        trouble = trouble or standing.hesitation(ref.key)
         return {**found, "status": status(standing.api, ref.name, silent, trouble)}
     if ref.kind in WORKLOADS:
         return {**found, "status": _status(standing, ref, found)}
     return found
+
+
+def awaited(standing: Standing, ref: Ref, found: Object) -> Object:
+    """The same for who waits for it, and so looks at it more than once."""
+    shown(standing, ref, found)
+    return shown(standing, ref, found)
 
 
 def pods(standing: Standing, namespace: str = "") -> Iterator[Object]:
@@ -55,9 +62,11 @@ def _status(standing: Standing, ref: Ref, found: Object) -> Object:
         return {}
     made = list(_pods(standing, ref, found))
     ready = sum(not pod.trouble for pod in made)
+    generation = part(found, "metadata", "generation") or 1
+    if ready and standing.hesitation(f"{ref.key} {generation}"):
+        ready = 0
     count = _daemons if ref.kind == DAEMON_SET else _replicas
-    seen = {"observedGeneration": part(found, "metadata", "generation") or 1}
-    return {**seen, **count(len(made), ready)}
+    return {"observedGeneration": generation, **count(len(made), ready)}
 
 
 def _daemons(made: int, ready: int) -> Object:

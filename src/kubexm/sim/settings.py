@@ -216,3 +216,5 @@ class WorldSettings(
     """Whether sites outside of the world answer."""
     bundled: bool = False
     """Whether every file and image of a cluster is at hand already, as with a bundle."""
+    hesitates: bool = False
+    """Whether nodes and workloads of a cluster take time: none is ready when first looked at."""

@@ -43,6 +43,10 @@ class Surroundings(Protocol):
     def outside(self) -> bool:
         """Whether sites outside of the world answer."""
 
+    @property
+    def hesitates(self) -> bool:
+        """Whether what begins in a cluster takes time."""
+
     def run(self, shell: Shell, argv: Sequence[str]) -> Completed:
         """Carry out another command on the host."""
 

@@ -81,7 +81,7 @@ class Line(msgspec.Struct, frozen=True, array_like=True):
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Line).decode
-_VOLATILE = ("script:", "starts:", "switch:", "candidate:", "token:", "/proc/")
+_VOLATILE = ("script:", "starts:", "switch:", "candidate:", "token:", "seen:", "/proc/")
 """How often something happened and whether a host is on are not what a run leaves behind."""
 
 

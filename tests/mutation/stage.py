@@ -1,0 +1,220 @@
+"""Where mutants are played: the life of a cluster on simulated hosts, from a plan to its end."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import msgspec
+from tests import virtual
+from tests.mutation.mutants import Mutant, put_off
+from tests.mutation.order import Sketch
+
+from kubexm import engine
+from kubexm.app import planning
+from kubexm.app.params import ClusterParams, Operation, OperationParams, PlanParams
+from kubexm.app.planning import Planned
+from kubexm.app.reaching import STATE
+from kubexm.common.roles import CONTROL_NODE
+from kubexm.engine import MemoryJournal, Options
+from kubexm.errors import InvalidGraph
+from kubexm.plan.fragment import replace
+from kubexm.plan.graph import ExecutionGraph
+from kubexm.plan.node import ExecutionNode
+from kubexm.plan.result import GraphExecutionResult
+from kubexm.runtime.build import HostConfig, Runtime, RuntimeConfig
+from kubexm.sim.assets import SimAssets
+from kubexm.sim.settings import Machine, WorldSettings
+from kubexm.sim.world import World
+from kubexm.spec.loader import Loader
+
+LOOKS = frozenset(("nodes-ready", "rollout", "wait"))
+"""Kinds of steps that change nothing, and hold as long as a cluster works."""
+CHECKS = "preflight"
+_UNKNOWN = "riscv64"
+"""A kind of machine that no host may be."""
+_USUAL = Options()
+_NOT_FOR_IT = "`when` does not hold"
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What came of a mutant: what gave it away, or nothing if it survived."""
+
+    mutant: Mutant
+    caught: str
+    why: str = ""
+
+
+class Stage:
+    """One cluster file, planned, and the hosts that it is played on."""
+
+    def __init__(self, file: Path, machine: Machine, *, bundled: bool) -> None:
+        bundle = Path("bundle") if bundled else None
+
+        def planned(operation: Operation) -> Planned:
+            params = OperationParams(ClusterParams(file), operation, bundle=bundle)
+            return _quick(planning.plan(PlanParams(params)))
+
+        create = planned("create-cluster")
+        self._hosts = create.hosts
+        self._settings = replace(create.world, machine=machine, hesitates=True)
+        self._delete = planned("delete-cluster").graph
+        self.sketch = self._fitting(create.graph).reduced()
+        self._looks = self._only(LOOKS).graph()
+        self.stays = self._life_of(self.sketch.graph())
+        """What is left on hosts of a cluster that was made as planned, and deleted."""
+
+    def _fitting(self, graph: ExecutionGraph) -> Sketch:
+        """The plan without steps that are for no host of this kind."""
+        sketch = Sketch(graph)
+        with self._world() as world:
+            for id, node in self._run(world, graph).node_results.items():
+                if all(_NOT_FOR_IT in host.message for host in node.host_results.values()):
+                    sketch.drop_node(id)
+        return sketch
+
+    def _only(self, kinds: frozenset[str]) -> Sketch:
+        sketch = self.sketch.copy()
+        for node in sketch.nodes():
+            if node.step.kind not in kinds:
+                sketch.drop_node(node.id)
+        return sketch
+
+    def _life_of(self, graph: ExecutionGraph) -> frozenset[str]:
+        with self._world() as world:
+            for one in (graph, self._delete):
+                if why := _trouble(self._run(world, one)):
+                    raise AssertionError(f"without any mistake: {why}")
+            return _residue(world)
+
+    def judge(self, mutant: Mutant) -> Verdict:
+        """Play a mutant until something gives it away."""
+        try:
+            sketch = mutant.of(self.sketch)
+            graph = sketch.graph()
+        except InvalidGraph as error:
+            return Verdict(mutant, "validation", error.problems[0].message)
+        for caught, why in (*self._lived(graph), *self._unguarded(sketch)):
+            return Verdict(mutant, caught, why)
+        return Verdict(mutant, "")
+
+    def trouble(self, graph: ExecutionGraph) -> str:
+        """What goes wrong when a cluster is made by this plan; nothing if all goes well."""
+        with self._world() as world:
+            return _trouble(self._run(world, graph))
+
+    def _lived(self, graph: ExecutionGraph) -> Iterator[tuple[str, str]]:
+        """What goes wrong while a cluster is made, once its hosts are rebooted, or later on."""
+        with self._world() as world:
+            if why := _trouble(self._run(world, graph)):
+                yield "the run", why
+                return
+            if why := _unfinished(self._run(world, self._looks, Options(dry_run=True))):
+                yield "its end", why
+                return
+            for host in self._names():
+                world.host(host).reboot()
+            if why := _trouble(self._run(world, self._looks)):
+                yield "a reboot", why
+                return
+            if why := _trouble(self._run(world, self._delete)):
+                yield "deletion", why
+            elif left := _residue(world) - self.stays:
+                yield "deletion", f"left: {' '.join(sorted(left))}"
+
+    def _unguarded(self, sketch: Sketch) -> Iterator[tuple[str, str]]:
+        """What is changed although hosts are not fit for it, those of each check in turn."""
+        checks = {node.id for node in sketch.nodes() if node.step.kind == CHECKS}
+        graph = put_off(sketch, checks).graph()
+        for node in self.sketch.nodes():
+            if node.step.kind == CHECKS:
+                with self._world(unfit=node.hosts) as world:
+                    self._run(world, graph)
+                    if changed := world.snapshot():
+                        yield "checks", f"{sorted(changed)} changed, {node.hosts} unfit"
+
+    def _names(self) -> list[str]:
+        return [host.name for host in self._hosts if host.name != CONTROL_NODE]
+
+    @contextmanager
+    def _world(self, unfit: Iterable[str] = ()) -> Iterator[World]:
+        """Hosts that nobody has touched, some of them machines that will not do."""
+        settings = _with_unfit(self._settings, unfit)
+        with (
+            tempfile.TemporaryDirectory() as directory,
+            closing(World.create(Path(directory) / "world", settings)) as world,
+        ):
+            yield world
+
+    def _run(
+        self, world: World, graph: ExecutionGraph, options: Options = _USUAL
+    ) -> GraphExecutionResult:
+        """Carry out a plan; waiting takes no time."""
+        return virtual.run(self._perform(world, graph, options), threads=True)
+
+    async def _perform(
+        self, world: World, graph: ExecutionGraph, options: Options
+    ) -> GraphExecutionResult:
+        hosts = [
+            HostConfig(host.name, world.connector(host.name), host.described(), host.vars)
+            for host in self._hosts
+        ]
+        config = RuntimeConfig(hosts=hosts, assets=SimAssets(world))
+        async with Runtime.build(config) as runtime:
+            return await engine.execute(
+                graph, runtime, options, load=Loader(), journal=MemoryJournal()
+            )
+
+
+def _with_unfit(settings: WorldSettings, hosts: Iterable[str]) -> WorldSettings:
+    known = settings.machines
+    unfit = {host: replace(known.get(host, settings.machine), arch=_UNKNOWN) for host in hosts}
+    return replace(settings, machines={**unfit, **known, **unfit})
+
+
+def _trouble(result: GraphExecutionResult) -> str:
+    """Why a run is no plain success."""
+    failed = (
+        f"{id} on {host.host_name}: {host.message}"
+        for id, node in result.node_results.items()
+        for host in node.host_results.values()
+        if host.status == "Failed"
+    )
+    is_well = result.status == "Success" and not result.degraded
+    return next(failed, "" if is_well else f"{result.status}: {result.message}")
+
+
+def _unfinished(result: GraphExecutionResult) -> str:
+    """What of a dry run would have to be waited for."""
+    waiting = (
+        f"{id}: {host.message}"
+        for id, node in result.node_results.items()
+        for host in node.host_results.values()
+        if not host.satisfied
+    )
+    return next(waiting, "")
+
+
+def _residue(world: World) -> frozenset[str]:
+    """What is on hosts after everything was taken away, but for notes of kubexm itself."""
+    return frozenset(
+        f"{host}:{key}"
+        for host, cells in world.snapshot().items()
+        for key in cells
+        if STATE not in key
+    )
+
+
+def _quick(planned: Planned) -> Planned:
+    """The same with keys that are made in no time."""
+    nodes = {id: _with_short_keys(node) for id, node in planned.graph.nodes.items()}
+    return replace(planned, graph=replace(planned.graph, nodes=nodes))
+
+
+def _with_short_keys(node: ExecutionNode) -> ExecutionNode:
+    if node.step.kind not in ("authorities", "certificates"):
+        return node
+    params = {**node.step.params, "algorithm": "ECDSA-P256"}
+    return replace(node, step=replace(node.step, params=params))
