@@ -1,4 +1,4 @@
-"""Look at the hosts of a pipeline on behalf of the command line."""
+"""Look at the hosts of a pipeline or a cluster on behalf of the command line."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import asyncio
 from pathlib import Path
 
 from kubexm.app import hosts as checking
+from kubexm.app import sources
 from kubexm.app.execution import Front
-from kubexm.app.params import HostsParams, PipelineParams
+from kubexm.app.params import HostsParams
 from kubexm.cli import checked, messages, terminal
 from kubexm.cli.output import Format, document, say
 from kubexm.common.paths import Home
@@ -24,7 +25,8 @@ def start(
     output: Format = "text",
 ) -> int:
     """Look at hosts as a command line says; the exit code."""
-    params = HostsParams(PipelineParams(file, set_, allow_literal_secrets), hosts, simulate)
+    source = sources.of_file(file, set_, allow_literal_secrets=allow_literal_secrets)
+    params = HostsParams(source, hosts, simulate)
     front = Front(warn=messages.warn)
     if terminal.is_interactive():
         front.vault = SecretVault(terminal.secret)

@@ -48,7 +48,7 @@ _OPENING = """# Cluster file
 
 A cluster is one YAML or JSON document, read as YAML 1.2, as a [pipeline file](pipeline-file.md) is.
 All problems of a file are reported together, each with its line and column and what to do.
-A file can be checked and shown today; no cluster is made of it yet.
+`kubexm create cluster -f FILE` makes the cluster, `kubexm plan -f FILE` shows how.
 Hosts and a version are enough:
 
 ```yaml
