@@ -30,8 +30,10 @@ def test_every_host_has_its_way_roles_and_declared_architecture() -> None:
     assert hosts["m2"].roles == ("control-plane",)
     assert hosts["m2"].facts == {"arch": "aarch64"}
     assert hosts["m2"].labels == {"zone": "a"}
-    assert hosts["m1"].sudo and not hosts["w1"].sudo
-    assert hosts["m1"].ssh is not None and hosts["w1"].ssh is not None
+    assert hosts["m1"].sudo
+    assert not hosts["w1"].sudo
+    assert hosts["m1"].ssh is not None
+    assert hosts["w1"].ssh is not None
     assert (hosts["m1"].ssh.user, hosts["m1"].ssh.port) == ("admin", 2222)
     assert (hosts["w1"].ssh.user, hosts["w1"].ssh.port) == ("root", 2222)
 

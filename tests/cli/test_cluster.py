@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Kubexm
+from tests.cli.answers import Kubexm
 
 FILE = """
 apiVersion: kubexm.io/v1alpha1

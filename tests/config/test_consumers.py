@@ -480,6 +480,7 @@ def plan(directory: Path, data: Mapping[str, Any]) -> bytes:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", sorted(CASES.keys() - ELSEWHERE.keys()))
 def test_what_is_written_changes_what_is_done(key: str, directory: Path) -> None:
     case = CASES[key]

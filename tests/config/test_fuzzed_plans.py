@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.config.test_consumers import _BASE, CASES, beside
@@ -50,6 +51,7 @@ def files(draw: st.DrawFn) -> dict[str, Any]:
     return data
 
 
+@pytest.mark.slow
 @given(files())
 def test_every_file_is_planned_or_refused_with_a_reason(data: dict[str, Any]) -> None:
     with TemporaryDirectory() as directory:

@@ -27,6 +27,7 @@ OBSTACLE = sudoers.obstacle()
 QUICK = Patience(grace=0.5)
 
 pytestmark = [
+    pytest.mark.slow,  # each asks for root several times
     pytest.mark.skipif(bool(OBSTACLE), reason=OBSTACLE),
     pytest.mark.xdist_group("sudo"),  # users are made and removed one at a time
 ]

@@ -476,6 +476,7 @@ def test_a_docker_archive_for_an_architecture_that_is_missing_is_refused(store: 
         bytes_of(lambda file: layout.write_docker_archive([found], store, file, "s390x"))
 
 
+@pytest.mark.slow
 @settings(max_examples=15)  # each writes dozens of files durably
 @given(st.lists(st.binary(max_size=100), min_size=1, max_size=4), st.booleans())
 def test_what_was_written_is_what_is_read(

@@ -65,7 +65,9 @@ def test_a_cluster_is_begun_once(cluster: Make) -> None:
     config = "--config /etc/kubernetes/kubexm/kubeadm.yaml"
     phases = "--skip-phases addon,mark-control-plane"
     assert (before.satisfied, before.sign) == (False, "+")
-    assert place.told == [f"kubeadm init --skip-token-print {config} {phases} --ignore-preflight-errors NumCPU"]
+    assert place.told == [
+        f"kubeadm init --skip-token-print {config} {phases} --ignore-preflight-errors NumCPU"
+    ]
     assert marked(place) == {"state": "done", "role": "init"}
     assert place.verdict(step).satisfied
 
@@ -138,7 +140,9 @@ def test_a_first_attempt_ignores_nothing_by_itself(cluster: Make) -> None:
 
     place.run(Initialised())
 
-    assert place.told == ["kubeadm init --skip-token-print --config /etc/kubernetes/kubexm/kubeadm.yaml"]
+    assert place.told == [
+        "kubeadm init --skip-token-print --config /etc/kubernetes/kubexm/kubeadm.yaml"
+    ]
 
 
 def test_the_kubelet_is_known_to_have_started_with_its_files(cluster: Make) -> None:

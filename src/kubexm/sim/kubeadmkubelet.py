@@ -44,9 +44,11 @@ def node_name(shell: Shell, registration: Registration) -> str:
 
 
 def require_healthy(shell: Shell) -> None:
-    """Wait for the kubelet."""
+    """Wait for the kubelet; one that has come up has made the places of logs."""
     if why := kubelet.obstacle(shell):
         raise Failed(f"failed while waiting for the kubelet to start: {why}")
+    for path in layout.POD_LOGS:
+        shell.files.make_directory(path, parents=True)
 
 
 def begin_etcd(shell: Shell) -> None:

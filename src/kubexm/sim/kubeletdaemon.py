@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kubexm.common import layout
 from kubexm.sim import apiserver, etcdmembers, kubelet, kubepods
 from kubexm.sim.daemons import Condition, Daemon, Start
 from kubexm.sim.etcdmembers import Unanswered
@@ -32,9 +31,6 @@ class Kubelet(Daemon):
             version=start.version,
         )
         kubelet.remember(start.shell, started)
-        if not kubelet.obstacle(start.shell):
-            for path in layout.POD_LOGS:
-                start.shell.files.make_directory(path, parents=True)
         return ()
 
     def stops(self, shell: Shell, unit: str) -> None:
