@@ -25,6 +25,7 @@ from kubexm.plan.ordering import Wait, Waits, on_all, on_same, ordered, supplied
 from kubexm.plan.policy import ALL_HOSTS, Tolerance
 from kubexm.plan.scope import hooked
 from kubexm.plan.splitting import Groups, split
+from kubexm.plan.validation import inside
 from kubexm.spec.hooks import PlannedHooks
 from kubexm.task.context import ClusterContext
 
@@ -32,6 +33,7 @@ NAME = "create-cluster"
 CORE, WORKERS = "core", "workers"
 _IN_LANES = frozenset(("system", "container-runtime", "pki"))
 """Modules that every host goes through."""
+_OF_WORKERS = ("workers", "load-balancer/worker")
 _TOLERANCE = Tolerance(failed=ALL_HOSTS)
 Plan = Callable[[ClusterContext], ExecutionFragment | None]
 _PLANS: dict[str, Plan] = {
@@ -65,7 +67,10 @@ def _tolerant(whole: ExecutionFragment, workers: frozenset[str]) -> ExecutionFra
     """A worker that fails leaves the others alone, once something has been changed."""
 
     def tolerates(node: ExecutionNode) -> bool:
-        return workers.issuperset(node.hosts) and node.step.kind != "preflight"
+        is_of_workers = any(inside(node.id, part) for part in _OF_WORKERS)
+        return is_of_workers or (
+            workers.issuperset(node.hosts) and not inside(node.id, "preflight")
+        )
 
     nodes = (
         replace(node, tolerance=_TOLERANCE) if tolerates(node) else node for node in whole.nodes
@@ -85,7 +90,7 @@ def _planned(
 
 def _lanes(ctx: ClusterContext) -> Groups:
     """Hosts that must not wait for each other: workers, and all whom the cluster stands on."""
-    workers = frozenset(ctx.workers)
+    workers = frozenset(ctx.workers) - {*ctx.etcd, *ctx.balancers, *ctx.registries}
     if not workers:
         return {}
     return {CORE: frozenset(ctx.hosts) - workers, WORKERS: workers}
@@ -111,6 +116,10 @@ def waits(
         groups = lanes or ("",)
         return {_of_group(part, group, whole): of(group, *before) for group in groups}
 
+    def anywhere(*parts: str) -> tuple[Wait, ...]:
+        """The same for hosts that may be in either group, as a worker with other roles is."""
+        return tuple(wait for group in lanes or ("",) for wait in of(group, *parts))
+
     lane = ("container-runtime", "pki")
     images = (_of_group("container-runtime/images", group, whole) for group in lanes or ("",))
     return {
@@ -123,7 +132,7 @@ def waits(
         **dict.fromkeys(images, on_all("registry")),
         "etcd": of(CORE, "system", "pki"),
         "load-balancer": of(CORE, "system"),
-        "load-balancer/worker": of(WORKERS, "system", "container-runtime/service"),
+        "load-balancer/worker": anywhere("system", "container-runtime/service"),
         "control-plane/prepare": of(CORE, "system"),
         "control-plane/helm": of(CORE, "system"),
         begun: (
@@ -136,9 +145,9 @@ def waits(
             *on_same("control-plane/prepare", "load-balancer/kube-vip"),
         ),
         "control-plane/token": on_all(begun),
-        "workers/prepare": of(WORKERS, "system"),
+        "workers/prepare": anywhere("system"),
         "workers/join": (
-            *of(WORKERS, *lane),
+            *anywhere(*lane),
             *on_same("workers/prepare", "load-balancer/worker"),
             *on_all(begun),
         ),

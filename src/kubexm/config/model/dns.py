@@ -36,8 +36,8 @@ class DnsSpec(Form):
     replicas: Annotated[int, Range(1, 100)] = 2
     """How many CoreDNS there are."""
     upstream: tuple[IpAddress, ...] | None = None
-    """Who is asked for other names; those of `/etc/resolv.conf` of the host if nothing is said, and
-    nobody if the list is empty, or that file names nobody, as on an air-gapped site."""
+    """Who is asked for other names; those whom the host itself asks if nothing is said, and nobody
+    if the list is empty, or the host asks nobody, as on an air-gapped site."""
     zones: tuple[ZoneSpec, ...] = ()
     """Domains for which somebody else is asked."""
     node_local: NodeLocalSpec = NodeLocalSpec()
