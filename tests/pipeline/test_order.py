@@ -154,3 +154,10 @@ def test_a_worker_that_fails_is_tolerated_and_nobody_else_is() -> None:
     assert tolerant
     assert {host for id in tolerant for host in found.nodes[id].hosts} == {"worker1", "worker2"}
     assert not [id for id in tolerant if "/preflight/" in id]
+
+
+def test_a_module_with_hooks_stays_whole_and_is_still_waited_for() -> None:
+    found = graph("hooks-and-templates")
+    needed = before(found, "create-cluster/workers/prepare/kubelet", same_host=False)
+    assert "create-cluster/system/@pre-1/notice" in needed
+    assert "system/kernel" in parts(needed)

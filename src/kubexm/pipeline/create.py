@@ -118,7 +118,8 @@ def waits(
 
     def anywhere(*parts: str) -> tuple[Wait, ...]:
         """The same for hosts that may be in either group, as a worker with other roles is."""
-        return tuple(wait for group in lanes or ("",) for wait in of(group, *parts))
+        found = (wait for group in lanes or ("",) for wait in of(group, *parts))
+        return tuple(dict.fromkeys(found))
 
     lane = ("container-runtime", "pki")
     images = (_of_group("container-runtime/images", group, whole) for group in lanes or ("",))
