@@ -83,3 +83,12 @@ def test_whoever_needs_a_value_of_the_run_waits_for_who_leaves_it() -> None:
     whole = supplied(parallel(leaves, needs, part("x", "1")))
     found = {one.id: one.after for one in whole.nodes}
     assert found == {"left": (), "taken": ("left",), "x/1": ()}
+
+
+def test_a_part_that_is_waited_for_in_two_ways_is_waited_for_once_and_by_all() -> None:
+    parts = parallel(side_by_side("x", "1", "2"), side_by_side("z", "1", "2"))
+    table = {"y": on_all("x"), "z": (*on_same("x"), *on_all("y"))}
+    whole = ordered(parts, table)
+    (join,) = whole.joins
+    assert join.after == ("x/1", "x/2")
+    assert waits(whole, "z/1") == ((join.id,), ())

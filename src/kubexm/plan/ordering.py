@@ -6,7 +6,7 @@ control plane comes up, and waits for it only when it joins.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -40,9 +40,17 @@ def on_same(*parts: str) -> tuple[Wait, ...]:
 def ordered(fragment: ExecutionFragment, waits: Waits) -> ExecutionFragment:
     """The fragment with these edges; a part that is not there hands on what it waits for."""
     for part, those in waits.items():
-        for wait in _present(fragment, waits, those):
+        for wait in _each_once(_present(fragment, waits, those)):
             fragment = _linked(fragment, part, wait)
     return fragment
+
+
+def _each_once(waits: Iterable[Wait]) -> Iterator[Wait]:
+    """Every part once: who waits for all hosts of it waits for the same host too."""
+    found: dict[str, bool] = {}
+    for wait in waits:
+        found[wait.part] = found.get(wait.part, True) and wait.same_host
+    return (Wait(part, same_host) for part, same_host in found.items())
 
 
 def supplied(fragment: ExecutionFragment) -> ExecutionFragment:

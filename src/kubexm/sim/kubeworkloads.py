@@ -114,10 +114,20 @@ def _places(standing: Standing, ref: Ref, found: Object) -> list[str]:
     # A node that is not ready has a taint that nobody tolerates for long.
     ready = [name for name in fitting if not standing.node_obstacle(name)]
     count = 1 if replicas is None else replicas
+    # A scheduler does not know where a pod will have trouble, so the worst is supposed of it.
+    ready.sort(key=lambda name: not standing.pod_obstacle(name, ref.namespace, spec))
     if spec.get("hostNetwork"):
         # They have the same ports, so no two come onto one host.
         return (ready + [""] * count)[:count]
-    return [ready[number % len(ready)] if ready else "" for number in range(count)]
+    return _spread(ready, count)
+
+
+def _spread(nodes: list[str], count: int) -> list[str]:
+    """So many of some nodes, over all of them; more than there are come onto the same ones."""
+    if not nodes:
+        return [""] * count
+    last = max(min(count, len(nodes)) - 1, 1)
+    return [nodes[number % (last + 1) * (len(nodes) - 1) // last] for number in range(count)]
 
 
 def _static(standing: Standing) -> Iterator[Pod]:

@@ -19,7 +19,15 @@ from kubexm.step.transfers import Fetched
 from kubexm.task import kubelet
 from kubexm.task.context import API_PORT, ClusterContext, bracketed
 from kubexm.task.etcd import client_url
-from kubexm.task.writing import directories, of_host, parent, referring, rendered, template
+from kubexm.task.writing import (
+    data_directories,
+    directories,
+    of_host,
+    parent,
+    referring,
+    rendered,
+    template,
+)
 from kubexm.templates.contexts.kubeadm import (
     ApiEndpoint,
     Audit,
@@ -73,7 +81,10 @@ def _places(ctx: ClusterContext) -> ExecutionFragment | None:
     """Where settings of the control plane go, and what the API server writes."""
     spec = ctx.spec.kubernetes
     audit = (parent(layout.AUDIT_LOG),) if spec.api_server.audit.enabled else ()
-    return directories(ctx.control_planes, patches_place(ctx) or layout.OURS, *audit)
+    return parallel(
+        directories(ctx.control_planes, patches_place(ctx) or layout.OURS),
+        data_directories(ctx.control_planes, *audit),
+    )
 
 
 @task("init")
