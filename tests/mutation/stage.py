@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 from tests import virtual
-from tests.mutation.mutants import Mutant, put_off
+from tests.mutation.mutants import Mutant, mutants, put_off
 from tests.mutation.order import Sketch
 
 from kubexm import engine
@@ -89,8 +90,13 @@ class Stage:
                     raise AssertionError(f"without any mistake: {why}")
             return _residue(world)
 
+    def mutants(self) -> list[Mutant]:
+        """Every plan with one mistake."""
+        return list(mutants(self.sketch))
+
     def judge(self, mutant: Mutant) -> Verdict:
         """Play a mutant until something gives it away."""
+        gc.collect()  # a world is large, and nobody needs the last one any more
         try:
             sketch = mutant.of(self.sketch)
             graph = sketch.graph()

@@ -1,0 +1,70 @@
+"""Play mutants of the plans of clusters: `python -m tests.mutation [--all] [--jobs N] [FILE…]`.
+
+Without `--all`, the few that the tests play.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+from tests.mutation.plays import PLAYS, SHARE, Play, some
+from tests.mutation.stage import Verdict
+from tests.mutation.survivors import reason
+
+SURVIVED = "nothing"
+
+
+def main() -> int:
+    arguments = _parsed()
+    wanted = [play for play in PLAYS if not arguments.files or play.name in arguments.files]
+    total: Counter[str] = Counter()
+    for play in wanted:
+        began = time.monotonic()
+        verdicts = list(_judged(play, every=arguments.all, jobs=arguments.jobs))
+        counts = Counter(verdict.caught or SURVIVED for verdict in verdicts)
+        print(f"{play.name}: {_summed(counts)}, {time.monotonic() - began:.0f} s")
+        for line in sorted(_told(verdict) for verdict in verdicts if not verdict.caught):
+            print(f"    {line}")
+        sys.stdout.flush()
+        total += counts
+    print(f"all: {_summed(total)}")
+    return 0
+
+
+def _parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="tests.mutation", description=__doc__)
+    parser.add_argument("--all", action="store_true", help="play every mutant")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at once")
+    parser.add_argument("files", nargs="*", help="names of cluster files")
+    return parser.parse_args()
+
+
+def _judged(play: Play, *, every: bool, jobs: int) -> Iterator[Verdict]:
+    stage = play.stage()
+    chosen = some(stage.mutants(), 1 if every else SHARE)
+    if jobs == 1:
+        yield from map(stage.judge, chosen)
+        return
+    with multiprocessing.get_context("fork").Pool(jobs) as pool:
+        yield from pool.imap_unordered(stage.judge, chosen, chunksize=4)
+
+
+def _summed(counts: Counter[str]) -> str:
+    played = counts.total()
+    caught = played - counts[SURVIVED]
+    by = ", ".join(f"{count} by {what}" for what, count in sorted(counts.items()))
+    return f"{caught} of {played} caught ({caught / played:.1%}): {by}"
+
+
+def _told(verdict: Verdict) -> str:
+    found = reason(verdict.mutant)
+    return f"{found.why if found else 'NOT KNOWN'}: {verdict.mutant}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
