@@ -747,6 +747,30 @@ def test_a_run_that_crashed_on_its_way_back_goes_on_backwards() -> None:
     assert (result.status, result.message) == ("RolledBack", "c on h1: no")
 
 
+def cancelled_at_once() -> Control:
+    control = Control()
+    control.cancel("by request")
+    return control
+
+
+@pytest.mark.parametrize("has_turned", [True, False])
+def test_a_life_that_is_cancelled_at_once_leaves_the_way_back_to_the_next(
+    has_turned: bool,
+) -> None:
+    plan = chain(play("a"), play("b"), play("c"))
+    first, second = Stage(b=fails()), Stage()
+    back(first, plan)
+    turned = next(at for at, r in enumerate(first.records) if isinstance(r, Turned))
+    state = RunState.fold(first.records[: turned + has_turned])
+
+    result = back(second, plan, state=state, control=cancelled_at_once())
+    resumed = back(Stage(), plan, state=state)
+
+    assert (result.status, undone(second)) == ("Cancelled", [])
+    assert of(result, "b").status == "Failed"
+    assert resumed.status == "RolledBack"
+
+
 def test_what_was_ended_when_a_run_turned_stays_so_when_the_way_back_is_resumed() -> None:
     plan = parallel(chain(play("x"), play("a")), play("b", "h2"))
     first = Stage(a=late_failure(), b=Actor(duration=600.0))

@@ -232,11 +232,13 @@ class Scheduler:
 
     def _arrive(self, unit: Unit) -> None:
         """Everything before this unit is final."""
-        if self.cancelled is not None:
-            return
         hook = unit.node.spec.hook
+        if self._broken is not None:
+            return
         if unit.result is None and (record := self._finished_earlier(unit)) is not None:
-            self._replay(unit, record)
+            self._replay(unit, record)  # also if it is to end at once: what it is, it is by that
+        elif self.cancelled is not None:
+            return
         elif hook is not None and hook.moment != "pre":
             self._arrive_at_hook(unit, hook)
         elif unit.node.work.minted and unit.cause is None:
