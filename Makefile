@@ -120,6 +120,10 @@ format: $(READY) ## put the sources into the one format, with sorted imports
 	$(BIN)/ruff check --quiet --select I --fix $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 
+.PHONY: mutants
+mutants: $(READY) ## play every plan with one mistake, to see whether simulated hosts notice (an hour)
+	$(BIN)/python -m tests.mutation --jobs $(WORKERS)
+
 .PHONY: bench
 bench: $(READY) ## the engine's speed and memory, beside its limits (SECTIONS="cost chain" for some)
 	$(BIN)/python bench/engine.py $(SECTIONS)

@@ -54,6 +54,8 @@ PLAYS = (
 
 SHARE = 60
 """One of so many mutants is played by the tests."""
+ENOUGH = 0.95
+"""The part of them that has to be caught."""
 
 
 def some(mutants: Iterable[Mutant], every: int) -> list[Mutant]:

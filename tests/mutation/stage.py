@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import msgspec
+import yaml
 from tests import virtual
 from tests.mutation.mutants import Mutant, mutants, put_off
 from tests.mutation.order import Sketch
@@ -18,7 +19,8 @@ from kubexm.app import planning
 from kubexm.app.params import ClusterParams, Operation, OperationParams, PlanParams
 from kubexm.app.planning import Planned
 from kubexm.app.reaching import STATE
-from kubexm.common.roles import CONTROL_NODE
+from kubexm.common import layout
+from kubexm.common.roles import CONTROL_NODE, CONTROL_PLANE
 from kubexm.engine import MemoryJournal, Options
 from kubexm.errors import InvalidGraph
 from kubexm.plan.fragment import replace
@@ -36,6 +38,9 @@ LOOKS = frozenset(("nodes-ready", "rollout", "wait"))
 CHECKS = "preflight"
 _UNKNOWN = "riscv64"
 """A kind of machine that no host may be."""
+_ARGUMENT = "--max-requests-inflight=500"
+"""What the API servers get to hear once the cluster is there."""
+_API_SERVER = f"{layout.MANIFESTS}/kube-apiserver.yaml"
 _USUAL = Options()
 _NOT_FOR_IT = "`when` does not hold"
 
@@ -54,8 +59,8 @@ class Stage:
     def __init__(self, file: Path, machine: Machine, *, bundled: bool) -> None:
         bundle = Path("bundle") if bundled else None
 
-        def planned(operation: Operation) -> Planned:
-            params = OperationParams(ClusterParams(file), operation, bundle=bundle)
+        def planned(operation: Operation, of: Path = file) -> Planned:
+            params = OperationParams(ClusterParams(of), operation, bundle=bundle)
             return _quick(planning.plan(PlanParams(params)))
 
         create = planned("create-cluster")
@@ -63,9 +68,17 @@ class Stage:
         self._settings = replace(create.world, machine=machine, hesitates=True)
         self._delete = planned("delete-cluster").graph
         self.sketch = self._fitting(create.graph).reduced()
-        self._looks = self._only(LOOKS).graph()
+        with _changed(file) as other:
+            changed = self._fitting(planned("create-cluster", other).graph).reduced()
+        # No notes are kept on these hosts by which checks would know the cluster as their own.
+        self._other = _without(changed, frozenset((CHECKS,)))
+        others = frozenset(node.step.kind for node in self.sketch.nodes()) - LOOKS
+        self._looks = _without(self.sketch, others).graph()
+        self._access = _access(create.graph)
         self.stays = self._life_of(self.sketch.graph())
         """What is left on hosts of a cluster that was made as planned, and deleted."""
+        for found in self._faults(self.sketch, self._other):
+            raise AssertionError(f"found without any mistake: {found}")
 
     def _fitting(self, graph: ExecutionGraph) -> Sketch:
         """The plan without steps that are for no host of this kind."""
@@ -74,13 +87,6 @@ class Stage:
             for id, node in self._run(world, graph).node_results.items():
                 if all(_NOT_FOR_IT in host.message for host in node.host_results.values()):
                     sketch.drop_node(id)
-        return sketch
-
-    def _only(self, kinds: frozenset[str]) -> Sketch:
-        sketch = self.sketch.copy()
-        for node in sketch.nodes():
-            if node.step.kind not in kinds:
-                sketch.drop_node(node.id)
         return sketch
 
     def _life_of(self, graph: ExecutionGraph) -> frozenset[str]:
@@ -99,19 +105,22 @@ class Stage:
         gc.collect()  # a world is large, and nobody needs the last one any more
         try:
             sketch = mutant.of(self.sketch)
-            graph = sketch.graph()
+            sketch.graph()
         except InvalidGraph as error:
             return Verdict(mutant, "validation", error.problems[0].message)
-        for caught, why in (*self._lived(graph), *self._unguarded(sketch)):
-            return Verdict(mutant, caught, why)
-        return Verdict(mutant, "")
+        caught, why = next(self._faults(sketch, mutant.of(self._other)), ("", ""))
+        return Verdict(mutant, caught, why)
+
+    def _faults(self, sketch: Sketch, other: Sketch) -> Iterator[tuple[str, str]]:
+        yield from self._lived(sketch.graph(), other.graph())
+        yield from self._unguarded(sketch)
 
     def trouble(self, graph: ExecutionGraph) -> str:
         """What goes wrong when a cluster is made by this plan; nothing if all goes well."""
         with self._world() as world:
             return _trouble(self._run(world, graph))
 
-    def _lived(self, graph: ExecutionGraph) -> Iterator[tuple[str, str]]:
+    def _lived(self, graph: ExecutionGraph, other: ExecutionGraph) -> Iterator[tuple[str, str]]:
         """What goes wrong while a cluster is made, once its hosts are rebooted, or later on."""
         with self._world() as world:
             if why := _trouble(self._run(world, graph)):
@@ -119,6 +128,12 @@ class Stage:
                 return
             if why := _unfinished(self._run(world, self._looks, Options(dry_run=True))):
                 yield "its end", why
+                return
+            if not world.connector(CONTROL_NODE).here(self._access).exists():
+                yield "its end", f"nobody is let in: no {self._access}"
+                return
+            if why := _trouble(self._run(world, other)) or self._unheard(world):
+                yield "a change", why
                 return
             for host in self._names():
                 world.host(host).reboot()
@@ -129,6 +144,15 @@ class Stage:
                 yield "deletion", why
             elif left := _residue(world) - self.stays:
                 yield "deletion", f"left: {' '.join(sorted(left))}"
+
+    def _unheard(self, world: World) -> str:
+        """A control plane that goes on as if nothing had been changed."""
+        planes = (host.name for host in self._hosts if CONTROL_PLANE in host.roles)
+        for name in planes:
+            settings = virtual.run(world.connector(name).get(_API_SERVER))
+            if _ARGUMENT not in settings.decode():
+                return f"the API server of {name} goes on with its old settings"
+        return ""
 
     def _unguarded(self, sketch: Sketch) -> Iterator[tuple[str, str]]:
         """What is changed although hosts are not fit for it, those of each check in turn."""
@@ -172,6 +196,36 @@ class Stage:
             return await engine.execute(
                 graph, runtime, options, load=Loader(), journal=MemoryJournal()
             )
+
+
+def _without(sketch: Sketch, kinds: frozenset[str]) -> Sketch:
+    """The same plan without steps of these kinds."""
+    left = sketch.copy()
+    for node in sketch.nodes():
+        if node.step.kind in kinds:
+            left.drop_node(node.id)
+    return left
+
+
+@contextmanager
+def _changed(file: Path) -> Iterator[Path]:
+    """The same cluster with another setting, beside the files that its file names."""
+    data = yaml.safe_load(file.read_text())
+    server = data["spec"]["kubernetes"].setdefault("apiServer", {})
+    name, _, value = _ARGUMENT.removeprefix("--").partition("=")
+    server.setdefault("extraArgs", {})[name] = value
+    with tempfile.TemporaryDirectory() as directory:
+        (Path(directory) / "files").symlink_to(file.parent / "files")
+        other = Path(directory) / file.name
+        other.write_text(yaml.safe_dump(data))
+        yield other
+
+
+def _access(graph: ExecutionGraph) -> Path:
+    """Where this machine has what lets people into the cluster."""
+    fetched = (node.step.params for node in graph if node.step.kind == "fetch")
+    (path,) = (params["to"] for params in fetched if params["path"] == layout.ADMIN_CONFIG)
+    return Path(path)
 
 
 def _with_unfit(settings: WorldSettings, hosts: Iterable[str]) -> WorldSettings:

@@ -57,7 +57,6 @@ def test_a_host_is_prepared_without_waiting_for_any_other() -> None:
     assert parts(alone) >= {
         "system/workers",
         "container-runtime/workers",
-        "pki/workers",
         "load-balancer/worker",
         "workers/prepare",
     }
@@ -158,6 +157,36 @@ def test_a_worker_that_fails_is_tolerated_and_nobody_else_is() -> None:
 
 def test_a_module_with_hooks_stays_whole_and_is_still_waited_for() -> None:
     found = graph("hooks-and-templates")
-    needed = before(found, "create-cluster/workers/prepare/kubelet", same_host=False)
+    runtime = "create-cluster/container-runtime/workers/service/containerd"
+    needed = before(found, runtime, same_host=False)
     assert "create-cluster/system/@pre-1/notice" in needed
     assert "system/kernel" in parts(needed)
+
+
+def test_who_waits_for_a_part_of_a_module_waits_for_the_hooks_after_it_too() -> None:
+    found = graph("hooks-and-templates")
+    needed = before(found, "create-cluster/network/ready/nodes", same_host=False)
+    assert "create-cluster/workers/@post-1/told" in needed
+
+
+def test_a_file_waits_for_its_directories_whichever_module_makes_them() -> None:
+    found = graph("kube-vip")
+    needed = before(found, "create-cluster/load-balancer/kube-vip/first", same_host=True)
+    assert "create-cluster/load-balancer/kube-vip/directories/etc-kubernetes-manifests" in needed
+    assert "create-cluster/system/core/data/etc-kubernetes" in needed
+
+
+def test_programs_come_to_hosts_while_packages_are_installed() -> None:
+    found = graph("three-and-two")
+    programs = [node.id for node in found if node.step.kind in ("binary", "unpacked")]
+    assert programs
+    for id in programs:
+        needed = before(found, id, same_host=False)
+        assert not [one for one in needed if "/packages/" in one], id
+
+
+def test_a_control_plane_gets_new_settings_once_it_is_one() -> None:
+    found = graph("three-and-two")
+    for host in ("control2", "control3"):
+        needed = before(found, f"create-cluster/control-plane/settings/{host}", same_host=True)
+        assert f"create-cluster/control-plane/join/{host}" in needed

@@ -12,9 +12,13 @@ from kubexm.task.context import ClusterContext
 @module("container-runtime")
 def container_runtime(ctx: ClusterContext) -> ExecutionFragment | None:
     """containerd runs on every host that has containers, and has the images they need."""
-    return per_host(
+    return parallel(
         task.places(ctx),
-        parallel(task.programs(ctx), task.settings(ctx)),
-        task.service(ctx),
-        images.present(ctx),
+        per_host(
+            parallel(task.programs(ctx), task.settings(ctx)),
+            task.service(ctx),
+            images.present(ctx),
+        ),
+        task.plugins(ctx),
+        task.crictl(ctx),
     )

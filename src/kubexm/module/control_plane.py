@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubexm.plan import ExecutionFragment, chain, parallel, per_host
+from kubexm.plan import ExecutionFragment, parallel
 from kubexm.plan.scope import module
 from kubexm.task import charts
 from kubexm.task import control_plane as task
@@ -14,10 +14,10 @@ def control_plane(ctx: ClusterContext) -> ExecutionFragment | None:
     """The first begins the cluster, the others join it, and this machine is let in."""
     return parallel(
         task.prepare(ctx),
-        chain(
-            task.init(ctx),
-            parallel(per_host(task.join(ctx), task.settings(ctx)), task.access(ctx)),
-        ),
+        task.init(ctx),
+        task.join(ctx),
+        task.settings(ctx),
+        task.access(ctx),
         task.token(ctx),
         charts.helm(ctx),
     )

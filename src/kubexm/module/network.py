@@ -11,4 +11,10 @@ from kubexm.task.context import ClusterContext
 @module("network")
 def network(ctx: ClusterContext) -> ExecutionFragment | None:
     """Packets go between pods, kube nodes are ready, and marked as the file says."""
-    return parallel(task.plugin(ctx), task.routes(ctx), task.ready(ctx), task.marks(ctx))
+    return parallel(
+        task.plugin(ctx),
+        task.controllers(ctx),
+        task.routes(ctx),
+        task.ready(ctx),
+        task.marks(ctx),
+    )

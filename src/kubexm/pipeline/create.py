@@ -18,6 +18,7 @@ from kubexm.module.registry import registry
 from kubexm.module.storage import storage
 from kubexm.module.system import system
 from kubexm.module.workers import workers
+from kubexm.pipeline.places import housed
 from kubexm.pipeline.whole import MODULES
 from kubexm.plan.fragment import ExecutionFragment, parallel, prefixed, replace
 from kubexm.plan.node import ExecutionNode
@@ -35,6 +36,10 @@ _IN_LANES = frozenset(("system", "container-runtime", "pki"))
 """Modules that every host goes through."""
 _OF_WORKERS = ("workers", "load-balancer/worker")
 _TOLERANCE = Tolerance(failed=ALL_HOSTS)
+_BEGUN = "control-plane/init/cluster"
+_RUNTIME = "container-runtime/service"
+_EARLY = frozenset((_BEGUN, _RUNTIME))
+"""What others wait for while the rest of its module goes on, whatever hooks that has."""
 Plan = Callable[[ClusterContext], ExecutionFragment | None]
 _PLANS: dict[str, Plan] = {
     "preflight": preflight,
@@ -59,7 +64,8 @@ def create_cluster(ctx: ClusterContext, hooks: PlannedHooks) -> ExecutionFragmen
     lanes = _lanes(ctx)
     parts = (_planned(name, ctx, hooks, lanes) for name in MODULES)
     table = waits(ctx, tuple(lanes) if lanes else (), frozenset(hooks.of))
-    whole = _tolerant(ordered(parallel(*parts), table), lanes.get(WORKERS, frozenset()))
+    whole = ordered(housed(parallel(*parts)), table)
+    whole = _tolerant(whole, lanes.get(WORKERS, frozenset()))
     return prefixed(NAME, supplied(whole)) or ExecutionFragment()
 
 
@@ -106,36 +112,46 @@ def waits(
     there, and only what needs them to run waits for nodes. `lanes`: the groups of hosts that go
     through the modules of all hosts each for itself, but for modules that are `whole`.
     """
-    begun, joined = "control-plane/init", ("control-plane", "workers/join")
+    begun = _BEGUN
+    members = ("control-plane/init", "control-plane/join", "workers/join")
 
     def of(group: str, *parts: str) -> tuple[Wait, ...]:
         """Of parts that all hosts go through those of one group."""
         return on_same(*(_of_group(part, group if lanes else "", whole) for part in parts))
 
-    def each(part: str, *before: str) -> dict[str, tuple[Wait, ...]]:
+    def each(part: str, *before: str, also: tuple[Wait, ...] = ()) -> dict[str, tuple[Wait, ...]]:
+        """Each group of hosts waits for itself, and `also` for what is elsewhere."""
         groups = lanes or ("",)
-        return {_of_group(part, group, whole): of(group, *before) for group in groups}
+        return {_of_group(part, group, whole): (*of(group, *before), *also) for group in groups}
 
     def anywhere(*parts: str) -> tuple[Wait, ...]:
         """The same for hosts that may be in either group, as a worker with other roles is."""
         found = (wait for group in lanes or ("",) for wait in of(group, *parts))
         return tuple(dict.fromkeys(found))
 
-    lane = ("container-runtime", "pki")
-    images = (_of_group("container-runtime/images", group, whole) for group in lanes or ("",))
-    return {
-        "assets": on_all("preflight"),
-        "system": on_all("preflight"),
-        **each("container-runtime", "system"),
-        **each("pki", "system"),
-        "registry/service": of(CORE, "container-runtime/service", "pki"),
+    checked = on_all("preflight")
+    usable = ("system/kernel", "system/names", "system/packages")
+    lane = (*usable, "container-runtime/images", "container-runtime/plugins", "pki")
+    # What is sent to a host needs no name of a registry.
+    named = () if ctx.is_bundled and not ctx.has_registry else ("system/names",)
+    table = {
+        "system": checked,
+        **each("container-runtime", also=checked),
+        **each(_RUNTIME, "system/kernel"),
+        **each("container-runtime/images", *named, also=on_all("registry")),
+        **each("pki", "system/data"),
+        "registry/settings": checked,
+        "registry/image": of(CORE, _RUNTIME),
+        "registry/service": of(CORE, "pki"),
         "registry/authority": of(CORE, "pki"),
-        **dict.fromkeys(images, on_all("registry")),
-        "etcd": of(CORE, "system", "pki"),
-        "load-balancer": of(CORE, "system"),
-        "load-balancer/worker": anywhere("system", "container-runtime/service"),
-        "control-plane/prepare": of(CORE, "system"),
-        "control-plane/helm": of(CORE, "system"),
+        "etcd": checked,
+        "etcd/service": of(CORE, "pki"),
+        "load-balancer": checked,
+        "load-balancer/haproxy": of(CORE, "system/packages"),
+        "load-balancer/keepalived": of(CORE, "system/packages"),
+        "load-balancer/worker/image": anywhere(_RUNTIME),
+        "control-plane/prepare": checked,
+        "control-plane/helm": checked,
         begun: (
             *of(CORE, *lane),
             *on_same("control-plane/prepare"),
@@ -145,23 +161,44 @@ def waits(
             *of(CORE, *lane),
             *on_same("control-plane/prepare", "load-balancer/kube-vip"),
         ),
+        **{
+            f"control-plane/settings/{host}": on_same(_member(ctx, host))
+            for host in ctx.control_planes
+        },
+        "control-plane/access": on_all(begun),
         "control-plane/token": on_all(begun),
-        "workers/prepare": anywhere("system"),
+        "workers/prepare": checked,
         "workers/join": (
             *anywhere(*lane),
             *on_same("workers/prepare", "load-balancer/worker"),
             *on_all(begun),
         ),
         "network/plugin": (*on_all(begun), *on_same("control-plane/helm")),
-        "network/routes": on_all(*joined),
-        "network/ready": on_all("network/plugin", "network/routes", *joined),
-        "network/marks": on_all(*joined),
+        "network/controllers": on_all("network/plugin"),
+        "network/routes": on_all(*members),
+        "network/ready": on_all(
+            "network/plugin", "network/routes", *members, "control-plane/settings"
+        ),
+        "network/marks": on_all(*members),
         "dns/coredns": on_all(begun),
         "dns/node-local": on_all(begun),
         "dns/answers": on_all("dns/coredns", "dns/node-local", "network/ready"),
         "storage": on_all("network/ready"),
         "add-ons": (*on_all("dns", "storage"), *on_same("control-plane/helm")),
     }
+    return {part: tuple(_after_hooks(part, wait, whole) for wait in table[part]) for part in table}
+
+
+def _after_hooks(part: str, wait: Wait, whole: frozenset[str]) -> Wait:
+    """Who waits for a part of a module that has hooks waits for the last of them too."""
+    module = _module(wait.part)
+    if module not in whole or module == _module(part) or wait.part in _EARLY:
+        return wait
+    return replace(wait, part=module)
+
+
+def _module(part: str) -> str:
+    return part.partition("/")[0]
 
 
 def _of_group(part: str, group: str, whole: frozenset[str]) -> str:
@@ -170,6 +207,11 @@ def _of_group(part: str, group: str, whole: frozenset[str]) -> str:
     if not group or module in whole:
         return part
     return f"{module}/{group}{slash}{rest}"
+
+
+def _member(ctx: ClusterContext, host: str) -> str:
+    """What makes a host a control plane."""
+    return _BEGUN if host == ctx.first else f"control-plane/join/{host}"
 
 
 def _before_beginning(ctx: ClusterContext) -> tuple[Wait, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kubexm.common import layout
 from kubexm.plan import ExecutionFragment, node, parallel, per_host
+from kubexm.plan.fragment import prefixed
 from kubexm.plan.scope import task
 from kubexm.step.services import Service
 from kubexm.task import images
@@ -68,14 +69,13 @@ def on_workers(ctx: ClusterContext) -> ExecutionFragment | None:
     path = CONTAINED_HAPROXY_CONFIG if kind == "haproxy" else CONTAINED_NGINX_CONFIG
     unit = f"{layout.UNITS}/kubexm-{kind}.service"
     written = parallel(
-        images.beside(ctx, kind, hosts),
+        directories(hosts, layout.BALANCER),
+        prefixed("image", images.beside(ctx, kind, hosts)),
         node("config", rendered(ctx, f"{kind}/config", _contained(ctx, kind), path), on=hosts),
         node("unit", rendered(ctx, "systemd/contained", _unit(ctx, kind, path), unit), on=hosts),
     )
     service = Service(f"kubexm-{kind}", restarts_on=(path, unit))
-    return per_host(
-        directories(hosts, layout.BALANCER), written, node("service", service, on=hosts)
-    )
+    return per_host(written, node("service", service, on=hosts))
 
 
 def _contained(ctx: ClusterContext, kind: str) -> HaproxyConfig | NginxConfig:
@@ -106,12 +106,10 @@ def kube_vip(ctx: ClusterContext) -> ExecutionFragment | None:
         return None
     others = ctx.control_planes[1:]
     first = _pod(ctx, ctx.trait("kubernetes", "first-kubeconfig") or "admin.conf")
-    return per_host(
+    return parallel(
         directories(ctx.control_planes, layout.MANIFESTS),
-        parallel(
-            node("first", rendered(ctx, "kube-vip/pod", first, _KUBE_VIP), on=(ctx.first,)),
-            node("others", rendered(ctx, "kube-vip/pod", _pod(ctx), _KUBE_VIP), on=others),
-        ),
+        node("first", rendered(ctx, "kube-vip/pod", first, _KUBE_VIP), on=(ctx.first,)),
+        node("others", rendered(ctx, "kube-vip/pod", _pod(ctx), _KUBE_VIP), on=others),
     )
 
 

@@ -36,13 +36,27 @@ _REGISTRIES = ("spec", "containerRuntime", "registries")
 
 @task("programs")
 def programs(ctx: ClusterContext) -> ExecutionFragment | None:
-    """The programs of the container runtime, and the plugins that connect pods."""
+    """The programs of the container runtime."""
     ours = {f"bin/{name}": f"{layout.BINARIES}/{name}" for name in PROGRAMS}
     return parallel(
         binary(ctx, "runc", "runc", ctx.containerd_hosts),
         unpacked(ctx, "containerd", ctx.containerd_hosts, ours),
-        unpacked(ctx, "cni-plugins", ctx.kube_nodes, {"./*": f"{layout.CNI_PLUGINS}/"}),
+    )
+
+
+@task("plugins")
+def plugins(ctx: ClusterContext) -> ExecutionFragment | None:
+    """What connects pods; it is first called for a pod, long after the runtime has started."""
+    return unpacked(ctx, "cni-plugins", ctx.kube_nodes, {"./*": f"{layout.CNI_PLUGINS}/"})
+
+
+@task("crictl")
+def crictl(ctx: ClusterContext) -> ExecutionFragment | None:
+    """What lets people look into the container runtime; nothing that runs needs it."""
+    config = rendered(ctx, "crictl/config", CrictlConfig(), _CRICTL)
+    return parallel(
         unpacked(ctx, "crictl", ctx.kube_nodes, {"crictl": f"{layout.BINARIES}/crictl"}),
+        node("config", config, on=ctx.kube_nodes),
     )
 
 
@@ -70,12 +84,10 @@ def settings(ctx: ClusterContext) -> ExecutionFragment | None:
     file = rendered(
         ctx, "containerd/config", config, layout.CONTAINERD_CONFIG, overrides=spec.config
     )
-    crictl = rendered(ctx, "crictl/config", CrictlConfig(), _CRICTL)
     return parallel(
         node("data", DataDirectory(spec.root, mode="0711"), on=hosts),
         node("config", file, on=hosts),
         node("unit", rendered(ctx, "systemd/containerd", ContainerdUnit(), UNIT), on=hosts),
-        node("crictl", crictl, on=ctx.kube_nodes),
         proxy.settings(ctx, "containerd", hosts),
         *_registries(ctx),
     )

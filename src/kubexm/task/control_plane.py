@@ -57,16 +57,15 @@ def prepare(ctx: ClusterContext) -> ExecutionFragment | None:
     config = rendered(
         ctx, name, init_config(ctx), layout.KUBEADM_CONFIG, overrides=_init_overrides(ctx)
     )
-    return per_host(
-        parallel(kubelet.places(hosts), _places(ctx)),
-        parallel(
-            kubelet.programs(ctx, hosts),
-            kubelet.settings(ctx, hosts),
-            node("kubeadm-config", config, on=hosts),
-            *_audit(ctx),
-            *patches(ctx, hosts),
-            *_stacked_data(ctx),
-        ),
+    return parallel(
+        kubelet.places(hosts),
+        _places(ctx),
+        kubelet.programs(ctx, hosts),
+        kubelet.settings(ctx, hosts),
+        node("kubeadm-config", config, on=hosts),
+        *_audit(ctx),
+        *patches(ctx, hosts),
+        *_stacked_data(ctx),
     )
 
 
@@ -82,7 +81,7 @@ def _places(ctx: ClusterContext) -> ExecutionFragment | None:
     spec = ctx.spec.kubernetes
     audit = (parent(layout.AUDIT_LOG),) if spec.api_server.audit.enabled else ()
     return parallel(
-        directories(ctx.control_planes, patches_place(ctx) or layout.OURS),
+        directories(ctx.control_planes, layout.OURS, *filter(None, (patches_place(ctx),))),
         data_directories(ctx.control_planes, *audit),
     )
 
@@ -143,8 +142,9 @@ def access(ctx: ClusterContext) -> ExecutionFragment | None:
 def worker_join(ctx: ClusterContext) -> Joined:
     """How a worker joins."""
     config = JoinConfig(endpoint=endpoint(ctx), node=of_host("node"), patches=patches_place(ctx))
-    # The authority's certificate is there already: the host knows whom it joins.
-    ignored = (*_ignored(ctx), "FileAvailable--etc-kubernetes-pki-ca.crt")
+    # Where the cluster has a registry, a worker knew the authority before it could join.
+    known = ("FileAvailable--etc-kubernetes-pki-ca.crt",) if ctx.registries else ()
+    ignored = (*_ignored(ctx), *known)
     return Joined(
         **_joining(ctx, config), ignore_errors=ignored, records={"kubelet": kubelet.files(ctx)}
     )

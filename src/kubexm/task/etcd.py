@@ -69,12 +69,10 @@ def settings(ctx: ClusterContext) -> ExecutionFragment | None:
         "environment": rendered(ctx, "etcd/environment", _member(ctx), layout.ETCD_ENVIRONMENT),
         "initial": rendered(ctx, "etcd/initial", _initial(ctx), INITIAL),
     }
-    return per_host(
+    return parallel(
         directories(ctx.etcd, parent(layout.ETCD_ENVIRONMENT)),
-        parallel(
-            node("data", data, on=ctx.etcd),
-            *(node(name, step, on=ctx.etcd) for name, step in files.items()),
-        ),
+        node("data", data, on=ctx.etcd),
+        *(node(name, step, on=ctx.etcd) for name, step in files.items()),
     )
 
 

@@ -43,9 +43,9 @@ def programs(ctx: ClusterContext, hosts: Sequence[str]) -> ExecutionFragment:
 
 
 def places(hosts: Sequence[str]) -> ExecutionFragment | None:
-    """Where the settings of a kubelet go."""
+    """Where the settings of a kubelet go, and what it writes."""
     return parallel(
-        directories(hosts, layout.MANIFESTS, parent(DROPIN)),
+        directories(hosts, parent(DROPIN)),
         data_directories(hosts, *layout.POD_LOGS),
     )
 

@@ -15,7 +15,7 @@ from kubexm.step.manifests import AppliedFile
 from kubexm.step.services import Service
 from kubexm.task import artifacts, charts
 from kubexm.task.context import ClusterContext
-from kubexm.task.objects import AGAIN, SECONDS, applied
+from kubexm.task.objects import AGAIN, SECONDS, applied, rolled_out
 from kubexm.task.writing import as_data, of_host, of_run, rendered
 from kubexm.templates.contexts.network import CalicoChanges, CiliumValues, FlannelManifest
 from kubexm.templates.contexts.routed import (
@@ -106,6 +106,14 @@ def _cilium(ctx: ClusterContext) -> ExecutionFragment | None:
         name="cilium", namespace="kube-system", values=values, wait=False, **charts.source(chart)
     )
     return node("cilium", step, on=one_of(ctx.control_planes), timeout=SECONDS, retry=AGAIN)
+
+
+@task("controllers")
+def controllers(ctx: ClusterContext) -> ExecutionFragment | None:
+    """What looks after the pod network runs too, where it is not the network itself."""
+    found = {"calico": "calico-kube-controllers", "cilium": "cilium-operator"}
+    name = found.get(ctx.spec.network.plugin)
+    return None if name is None else rolled_out(ctx, name, f"deployment/{name}", "kube-system")
 
 
 @task("routes")

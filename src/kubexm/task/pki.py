@@ -51,7 +51,9 @@ def _supplied(ctx: ClusterContext) -> dict[str, tuple[str, AuthoritySpec]]:
 @task("certificates")
 def certificates(ctx: ClusterContext) -> ExecutionFragment | None:
     """What lets hosts know each other, on each host what its roles need."""
-    wanted = frozenset((*ctx.kube_nodes, *ctx.etcd, *ctx.registries))
+    # A worker gets the authority from kubeadm, too late if it has to pull images before.
+    workers = ctx.workers if ctx.registries else ()
+    wanted = frozenset((*ctx.control_planes, *workers, *ctx.etcd, *ctx.registries))
     settings = ctx.spec.kubernetes.certificates
     step = unresolved(
         Certificates,
@@ -65,15 +67,10 @@ def certificates(ctx: ClusterContext) -> ExecutionFragment | None:
 
 
 def places(ctx: ClusterContext) -> ExecutionFragment | None:
-    """Where certificates go."""
-    wanted = frozenset((*ctx.kube_nodes, *ctx.etcd, *ctx.registries))
-    planes = frozenset((*ctx.control_planes, *ctx.etcd))
-    others = tuple(host for host in ctx.hosts if host in wanted - planes)
-    return parallel(
-        directories(tuple(host for host in ctx.hosts if host in planes), layout.ETCD_PKI),
-        directories(others, layout.PKI),
-        directories(ctx.control_planes, layout.OURS),
-    )
+    """Where files of the operator go; certificates of ours make their own places."""
+    if ctx.spec.etcd.external is None:
+        return None
+    return directories(ctx.control_planes, layout.ETCD_PKI)
 
 
 @task("encryption")

@@ -16,47 +16,50 @@ from kubexm.templates.contexts.registry import CONFIG, RegistryConfig
 from kubexm.templates.contexts.systemd import ContainedUnit, Mount
 
 _UNIT = f"{layout.UNITS}/kubexm-registry.service"
+_CERTIFICATE, _KEY = f"{layout.PKI}/registry.crt", f"{layout.PKI}/registry.key"
 _SECONDS = 120.0
+
+
+@task("settings")
+def settings(ctx: ClusterContext) -> ExecutionFragment | None:
+    """How the registry runs, and where it keeps images."""
+    spec, hosts = ctx.spec.registry, ctx.registries
+    config = RegistryConfig(
+        listen=f":{spec.port}", data_dir=spec.data_dir, certificate=_CERTIFICATE, key=_KEY
+    )
+    return parallel(
+        directories(hosts, layout.BALANCER),
+        node("data", DataDirectory(spec.data_dir, mode="0700"), on=hosts),
+        node("config", rendered(ctx, "registry/config", config, CONFIG), on=hosts),
+        node("unit", rendered(ctx, "systemd/contained", _unit(ctx), _UNIT), on=hosts),
+    )
+
+
+@task("image")
+def image(ctx: ClusterContext) -> ExecutionFragment | None:
+    """The registry's own image, which no registry serves yet."""
+    return images.beside(ctx, images.OWN_REGISTRY, ctx.registries)
 
 
 @task("service")
 def service(ctx: ClusterContext) -> ExecutionFragment | None:
     """The registry runs, and answers."""
-    spec, hosts = ctx.spec.registry, ctx.registries
-    if not hosts:
-        return None
-    config = RegistryConfig(
-        listen=f":{spec.port}",
-        data_dir=spec.data_dir,
-        certificate=f"{layout.PKI}/registry.crt",
-        key=f"{layout.PKI}/registry.key",
-    )
-    written = parallel(
-        images.beside(ctx, images.OWN_REGISTRY, hosts),
-        node("data", DataDirectory(spec.data_dir, mode="0700"), on=hosts),
-        node("config", rendered(ctx, "registry/config", config, CONFIG), on=hosts),
-        node("unit", rendered(ctx, "systemd/contained", _unit(ctx), _UNIT), on=hosts),
-    )
-    files = (CONFIG, _UNIT, config.certificate)
+    hosts, files = ctx.registries, (CONFIG, _UNIT, _CERTIFICATE)
     return per_host(
-        directories(hosts, layout.BALANCER),
-        written,
         node("service", Service("kubexm-registry", restarts_on=files), on=hosts),
-        node("answers", WaitFor(port=spec.port), on=hosts, timeout=_SECONDS),
+        node("answers", WaitFor(port=ctx.spec.registry.port), on=hosts, timeout=_SECONDS),
     )
 
 
 @task("authority")
 def authority(ctx: ClusterContext) -> ExecutionFragment | None:
     """This machine knows by whom the registry is vouched for."""
-    if not ctx.registries:
-        return None
     step = Fetched(path=f"{layout.PKI}/ca.crt", to=ctx.authority_here)
     return node("certificate", step, on=ctx.registries)
 
 
 def _unit(ctx: ClusterContext) -> ContainedUnit:
-    paths = (CONFIG, f"{layout.PKI}/registry.crt", f"{layout.PKI}/registry.key")
+    paths = (CONFIG, _CERTIFICATE, _KEY)
     data = ctx.spec.registry.data_dir
     return ContainedUnit(
         description="registry of images",

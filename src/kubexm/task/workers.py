@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubexm.common import layout
 from kubexm.plan import ExecutionFragment, node, parallel, per_host
 from kubexm.plan.policy import ResourceConstraints
 from kubexm.plan.scope import task
@@ -18,13 +19,13 @@ def prepare(ctx: ClusterContext) -> ExecutionFragment | None:
     """All that a worker needs before it can join."""
     hosts = ctx.workers
     patches = control_plane.patches_place(ctx)
-    return per_host(
-        parallel(kubelet.places(hosts), directories(hosts, *filter(None, (patches,)))),
-        parallel(
-            kubelet.programs(ctx, hosts),
-            kubelet.settings(ctx, hosts),
-            *control_plane.patches(ctx, hosts),
-        ),
+    return parallel(
+        kubelet.places(hosts),
+        # On a control plane kubeadm makes it; without it a kubelet complains all the time.
+        directories(hosts, layout.MANIFESTS, *filter(None, (patches,))),
+        kubelet.programs(ctx, hosts),
+        kubelet.settings(ctx, hosts),
+        *control_plane.patches(ctx, hosts),
     )
 
 
