@@ -15,6 +15,7 @@ from lab import site as sites
 from lab.errors import LabError
 from lab.requirements import Missing
 from lab.roster import Host
+from lab.software import command as software
 
 if TYPE_CHECKING:
     _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -143,6 +144,7 @@ def _parser() -> argparse.ArgumentParser:
     shell = _command(commands, "shell", _shell, "a shell in the lab's network, or on a host")
     shell.add_argument("host", nargs="?", help="log in there")
     _add_faults(_command(commands, "fault", _fault, "make something go wrong, or right again"))
+    software.add_options(_command(commands, "software", software.run, software.TEXT))
     return parser
 
 

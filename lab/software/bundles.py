@@ -1,0 +1,71 @@
+"""The bundle of all that was made, by the product itself."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from lab.errors import LabError
+from lab.software import assembling, programs, tarballs
+from lab.software.progress import Told
+
+NAME = "bundle.tar.zst"
+_CLUSTER = """apiVersion: kubexm.io/v1alpha1
+kind: Cluster
+metadata: {{name: lab}}
+spec:
+  hosts:
+    - {{name: "node[1:3]", address: "10.99.0.[11:13]", arch: {arch}}}
+  roleGroups: {{control-plane: [node1], worker: [node2, node3]}}
+  kubernetes: {{version: {kubernetes}}}
+{etcd}  endpoint: {{kind: haproxy}}
+  network: {{plugin: routed}}
+  dns: {{upstream: []}}
+  storage: {{localPath: {{enabled: true}}}}
+  system: {{ntp: {{enabled: false}}}}
+  addons:
+    - {{name: metrics, component: metrics-server}}
+"""
+_HELM = "    - {name: chart, chart: {name: chart.tgz}}\n"
+_CHART = b"apiVersion: v2\nname: chart\nversion: 0.1.0\n"
+
+
+def kubexm() -> Path:
+    """The product, as it is in this tree."""
+    found = Path(sys.executable).with_name("kubexm")
+    if not os.access(found, os.X_OK):
+        raise LabError(f"there is no kubexm beside `{sys.executable}`: run `make setup` first")
+    return found
+
+
+def write_cluster(place: Path, kubernetes: str, etcd: str, extra: Sequence[str]) -> None:
+    """The cluster file that the bundle is for; the version of etcd is named if need be."""
+    named = f"  etcd: {{version: {etcd}}}\n" if etcd else ""
+    arch = assembling.architecture()
+    text = _CLUSTER.format(kubernetes=kubernetes, arch=arch, etcd=named)
+    if "helm" in extra:
+        # Who has a chart to install needs helm; this one is empty.
+        tarballs.write_packed(place / "chart.tgz", {"chart/Chart.yaml": _CHART})
+        text += _HELM
+    (place / "cluster.yaml").write_text(text)
+
+
+def build(place: Path, told: Told, *options: str | Path) -> Path:
+    """Have the bundle in a directory that was assembled."""
+    bundle = place / NAME
+    if bundle.exists():
+        return bundle
+    told(f"{NAME}: begins")
+    half = place / f".half-{NAME}"
+    # The store of whoever calls is left alone, and so is what lies in it.
+    with tempfile.TemporaryDirectory(prefix=".half-", dir=place) as store:
+        programs.run(
+            *(kubexm(), "bundle", "build", "-f", place / "cluster.yaml", "-o", half, *options),
+            variables={"KUBEXM_HOME": store},
+        )
+    half.rename(bundle)
+    told(f"{NAME}: done, {bundle.stat().st_size >> 20} MiB")
+    return bundle

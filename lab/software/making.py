@@ -1,0 +1,132 @@
+"""All of it: versions are chosen, parts built, files and images assembled, a bundle made."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.errors import LabError
+from lab.requirements import Missing
+from lab.software import assembling, bundles, catalog, choosing, overlay, parts, recipe, versions
+from lab.software.building import Workshop
+from lab.software.choosing import Choices
+from lab.software.debian import Archive
+from lab.software.progress import Told
+
+PROGRAMS = {
+    "go": "golang-go, or from go.dev: as new as Kubernetes asks for",
+    "gcc": "gcc",
+    "pkg-config": "pkg-config",
+    "apt-get": "apt",
+    "dpkg-deb": "dpkg",
+}
+"""What it is made with, and the package that has it."""
+_RECIPE = 1
+"""Counts up when the same parts are put together in another way."""
+_MARK = "software.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What somebody asked for."""
+
+    kubernetes: str = ""
+    """A version, a release line, or nothing for the newest."""
+    extra: tuple[str, ...] = ()
+    upstream: bool = False
+    to: Path | None = None
+
+
+def make(wish: Wish, told: Told) -> Path:
+    """Have the software in a directory; what is there is not made again."""
+    root = parts.home()
+    begun = time.monotonic()
+    bundles.kubexm()  # now, and not after all the rest
+    with parts.locked(root, told):
+        place = _upstream(wish, root, told) if wish.upstream else _ours(wish, root, told)
+    told(f"the software is there after {time.monotonic() - begun:.0f} s, in {place}")
+    return place
+
+
+def _ours(wish: Wish, root: Path, told: Told) -> Path:
+    _require_programs()
+    archive = Archive(root / "apt")
+    choices = choosing.chosen(wish.kubernetes, wish.extra, archive, root / "choices")
+    told(f"Kubernetes {choices.kubernetes}")
+    for line in choices.deviations:
+        told(f"deviation: {line}")
+    key = f"{choices.kubernetes}-{_key(choices)}"
+    place = wish.to or root / key
+    if not _is_there(place, key):
+        workshop = Workshop(root, choices, archive)
+        workshop.make(told)
+        parts.make(place, lambda half: _assemble(workshop, (half, place), wish.extra, key, told))
+    bundles.build(place, told, "--catalog", place / "catalog.toml", "--images", place / "images")
+    return place
+
+
+def _upstream(wish: Wish, root: Path, told: Told) -> Path:
+    """From the sites of the projects: the product's own catalog says where."""
+    default = str(catalog.read().components["kubernetes"]["default"])
+    kubernetes = f"v{versions.bare(wish.kubernetes or default)}"
+    key = f"upstream-{kubernetes}-{parts.digest(_RECIPE, wish.extra, catalog.read())}"
+    place = wish.to or root / key
+    if not _is_there(place, key):
+        parts.make(place, lambda half: _begin(half, key, kubernetes, "", wish.extra))
+    bundles.build(place, told)
+    return place
+
+
+def _assemble(
+    workshop: Workshop, places: tuple[Path, Path], extra: Sequence[str], key: str, told: Told
+) -> None:
+    """Put everything into a directory that is going to be at another place."""
+    half, place = places
+    choices = workshop.choices
+    _begin(half, key, choices.kubernetes, choices.named_etcd, extra)
+    (half / "deviations.txt").write_text("".join(f"{line}\n" for line in choices.deviations))
+    told("files: begin")
+    made = assembling.files(workshop, half / "files")
+    (half / "images").rmdir()
+    assembling.images(workshop, half / "images", told)
+    text = overlay.text(choices, made, place / "files", assembling.architecture())
+    (half / "catalog.toml").write_text(text)
+
+
+def _begin(half: Path, key: str, kubernetes: str, etcd: str, extra: Sequence[str]) -> None:
+    """What every directory of software has, wherever it comes from."""
+    for name in ("files", "images"):
+        (half / name).mkdir()
+    (half / "catalog.toml").write_text("# Nothing is otherwise than in kubexm's own catalog.\n")
+    (half / "deviations.txt").write_text("")
+    bundles.write_cluster(half, kubernetes, etcd, extra)
+    (half / _MARK).write_text(json.dumps({"key": key, "kubernetes": kubernetes}))
+
+
+def _key(choices: Choices) -> str:
+    return parts.digest(
+        _RECIPE, choices, recipe.GO, recipe.FILES, recipe.IMAGES, catalog.read().components
+    )
+
+
+def _is_there(place: Path, key: str) -> bool:
+    """Whether it was made; what was made otherwise is removed, what others made is not."""
+    mark = place / _MARK
+    if mark.exists():
+        if json.loads(mark.read_text())["key"] == key:
+            return True
+        shutil.rmtree(place)
+    elif place.exists() and any(place.iterdir()):
+        raise LabError(f"`{place}` is neither empty nor software of the lab")
+    return False
+
+
+def _require_programs() -> None:
+    lacking = [name for name in PROGRAMS if shutil.which(name) is None]
+    if lacking:
+        hints = [f"`{name}`: {PROGRAMS[name]}" for name in lacking]
+        raise Missing([f"the program `{name}`" for name in lacking], hints)
