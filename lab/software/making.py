@@ -25,7 +25,7 @@ PROGRAMS = {
     "dpkg-deb": "dpkg",
 }
 """What it is made with, and the package that has it."""
-_RECIPE = 1
+_RECIPE = 2
 """Counts up when the same parts are put together in another way."""
 _MARK = "software.json"
 

@@ -37,7 +37,9 @@ def _line(choices: Choices) -> Iterator[str]:
     yield from ("", f"[{head}]", f'default = "{kubernetes}"')
     yield from ("", f"[{head}.defaults]")
     names = {each.component for each in choices.all} - {*_WITHIN, KUBERNETES}
-    yield from (f'{name} = "{choices.version(name)}"' for name in sorted(names))
+    # A default of etcd counts for pods as well, and there is an image of one of them only.
+    taken = {**{name: choices.version(name) for name in names}, "etcd": choices.etcd}
+    yield from (f'{name} = "{version}"' for name, version in sorted(taken.items()))
 
 
 def _version(choice: Choice, sums: dict[str, str], arch: str, choices: Choices) -> Iterator[str]:

@@ -9,8 +9,13 @@ from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import replace
+from tests.app.test_bundles import depot, home, stocked, wanted
+from tests.resource import depot as depots
+from tests.resource.depot import Depot
 
-from kubexm.app import across
+from kubexm.app import across, artifacts, worlds
+from kubexm.app.bills import BillParams
 from kubexm.app.execution import Front
 from kubexm.app.params import ClusterParams
 from kubexm.app.preflight import Preflight, PreflightParams, check
@@ -19,10 +24,12 @@ from kubexm.common.paths import Home
 from kubexm.config.cluster import checked
 from kubexm.config.rules.rule import Declared
 from kubexm.document import source
-from kubexm.errors import Refused
+from kubexm.errors import InvalidFile, InvalidInput, Refused
+from kubexm.resource.materials import BillOfMaterials
 from kubexm.runner.host import Host
 from kubexm.sim import Machine, Script, World, WorldSettings
 
+__all__ = ["depot", "home", "stocked", "wanted"]
 HOSTS = [
     {"name": "cp1", "address": "10.0.0.11"},
     {"name": "node[1:3]", "address": "10.0.0.[21:23]"},
@@ -109,10 +116,10 @@ def test_what_is_wrong_between_hosts_is_found(
     assert across.across(facts, declared(preflight={"skip": [check_]})) == []
 
 
-def test_every_check_between_hosts_is_made_here_or_handed_in() -> None:
+def test_every_check_between_hosts_is_made() -> None:
     between = {name for name, row in CHECKS.items() if row.across}
 
-    assert across.JUDGES.keys() == between - {"artifacts"}
+    assert {*across.JUDGES, artifacts.CHECK} == between
 
 
 def test_a_clock_that_can_t_be_measured_well_enough_is_not_judged() -> None:
@@ -159,10 +166,12 @@ def made(tmp_path: Path) -> Callable[..., Preflight]:
         settings: WorldSettings | None = None,
         prepare: Callable[[World], object] = lambda world: None,
         hosts: tuple[str, ...] = (),
-        more: tuple[Finding, ...] = (),
+        arch: str = "",
         **spec: Any,
     ) -> Preflight:
         file = tmp_path / "demo.yaml"
+        if arch:
+            spec["hosts"] = [{**host, "arch": arch} for host in HOSTS]
         file.write_text(yaml.safe_dump(document(**spec)))
         world = World.create(tmp_path / "world", settings or WorldSettings(addresses=ADDRESSES))
         prepare(world)
@@ -171,7 +180,7 @@ def made(tmp_path: Path) -> Callable[..., Preflight]:
             ClusterParams(file), hosts, simulate=True, world=tmp_path / "world"
         )
         home = Home(tmp_path / "state", tmp_path / "data", tmp_path / "cache")
-        return asyncio.run(check(params, Front(), home, more))
+        return asyncio.run(check(params, Front(), home))
 
     return make
 
@@ -262,13 +271,77 @@ def test_some_hosts_can_be_asked_alone(made: Callable[..., Preflight]) -> None:
     assert "etcd-disk" not in found.made
 
 
-def test_what_others_have_found_is_told_with_the_rest(made: Callable[..., Preflight]) -> None:
-    missing = Finding("artifacts", (), "3 images are not in the bundle")
-    found = made(more=(missing,))
+def test_a_simulation_asks_nobody_real_for_things_and_says_so(
+    made: Callable[..., Preflight],
+) -> None:
+    found = made()
 
-    assert found.is_refused
-    assert found.findings == (missing,)
-    assert "artifacts" in found.made
+    assert "artifacts" not in found.made
+    assert found.notes == (
+        "the check `artifacts` is left out of a simulation: nobody real is asked",
+    )
+
+
+@pytest.fixture
+def real(depot: Depot, wanted: BillParams) -> PreflightParams:
+    """The checks of a host that can't be asked, with things that all come from the depot."""
+    assert wanted.file is not None
+    text = wanted.file.read_text().replace(
+        "10.0.0.1}", "127.0.0.1, internalAddresses: [10.0.0.1], ssh: {port: 1}}"
+    )
+    wanted.file.write_text(text)
+    return PreflightParams(ClusterParams(wanted.file, catalogs=wanted.catalogs))
+
+
+def test_things_that_can_be_had_are_a_check_that_was_made_on_the_control_node(
+    real: PreflightParams, home: Home
+) -> None:
+    found = asyncio.run(check(real, Front(), home))
+
+    assert (found.made["artifacts"], found.notes) == (("control-node",), ())
+    assert {each.check for each in found.findings} == {"reachable"}
+
+
+def test_things_that_can_t_be_had_refuse_unless_the_file_leaves_that_out(
+    real: PreflightParams, depot: Depot, stocked: BillOfMaterials, home: Home
+) -> None:
+    depot.refused.add(depots.path_of(stocked.binaries[0]))
+    refused = asyncio.run(check(real, Front(), home))
+    file = real.cluster.file
+    file.write_text(f"{file.read_text()}  preflight: {{skip: [artifacts]}}\n")
+    skipped = asyncio.run(check(real, Front(), home))
+
+    assert ("artifacts", "refusal", ("control-node",)) in kinds(refused)
+    assert {each.check for each in skipped.findings} == {"reachable"}
+    assert (skipped.skipped, "artifacts" in skipped.made) == (("artifacts",), False)
+
+
+def test_what_is_no_bundle_is_refused_before_a_host_is_asked(
+    real: PreflightParams, home: Home, tmp_path: Path
+) -> None:
+    for simulate in (True, False):
+        params = replace(real, bundle=tmp_path / "nofile", simulate=simulate)
+        with pytest.raises(InvalidFile, match="nofile"):
+            asyncio.run(check(params, Front(), home))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        WorldSettings(addresses={"cp1": ("10.0.0.11",)}),
+        WorldSettings(addresses={**ADDRESSES, "node1": ("10.0.0.99",)}),
+        WorldSettings(addresses=ADDRESSES, machine=Machine(arch="aarch64")),
+    ],
+    ids=["fewer hosts", "other addresses", "other machines"],
+)
+def test_a_world_of_other_hosts_is_refused_as_a_creation_refuses_it(
+    made: Callable[..., Preflight], settings: WorldSettings
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        made(settings, arch="amd64")
+
+    assert "was made with other settings" in caught.value.message
+    assert caught.value.hint == worlds.ANOTHER
 
 
 def test_nothing_is_changed(made: Callable[..., Preflight], tmp_path: Path) -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 from tests.cli.answers import Kubexm
+
+from kubexm.resource import bundle_build
+from kubexm.resource.materials import BillOfMaterials
+from kubexm.resource.store import Store
 
 FILE = """
 apiVersion: kubexm.io/v1alpha1
@@ -107,3 +112,37 @@ def test_a_bundle_that_is_not_there_refuses_before_anything_begins(
     assert told.code != 0
     assert "no.tar.zst" in told.err
     assert "Traceback" not in told.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("plan",),
+        ("graph",),
+        ("plan", "--check", "--simulate"),
+        ("create", "cluster", "--simulate"),
+    ],
+)
+def test_what_is_no_bundle_is_refused_also_where_none_is_opened(
+    kubexm: Kubexm, file: Path, words: tuple[str, ...]
+) -> None:
+    told = kubexm(*words, "-f", file, "--bundle", file.with_name("nofile"))
+
+    assert told.code == 2
+    assert f"{file.with_name('nofile')}" in told.err
+
+
+def test_a_plan_says_what_its_bundle_lacks(kubexm: Kubexm, file: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "empty.tar.zst"
+    nothing = BillOfMaterials(
+        kubernetes=(), binaries=(), images=(), charts=(), packages=(), warnings=()
+    )
+    asyncio.run(bundle_build.build(nothing, Store(tmp_path / "store"), empty))
+
+    planned = kubexm("plan", "-f", file, "--bundle", empty)
+    drawn = kubexm("graph", "-f", file, "--bundle", empty)
+
+    lacks = f"warning: the bundle `{empty}`: `kubernetes/v1.36.4/kubelet/amd64` is missing"
+    assert (planned.code, drawn.code) == (0, 0)
+    assert lacks in planned.out
+    assert lacks in drawn.err

@@ -217,3 +217,36 @@ def test_a_file_of_another_kind_is_told_as_that_and_nothing_else(
     )
     assert "modules" not in as_cluster.err
     assert "hosts" not in as_pipeline.err
+
+
+def test_what_a_file_names_is_told_at_once_with_its_place_by_who_checks_and_who_plans(
+    kubexm: Kubexm, file: Path
+) -> None:
+    named = (
+        '  containerRuntime: {sandboxImage: "a b"}\n'
+        "  addons: [{name: x, manifests: [nofile.yaml]}]\n"
+        "  hooks: {nomodule: {pre: []}}\n  templates: nowhere\n"
+    )
+    file.write_text(file.read_text() + named)
+
+    checked = kubexm("config", "validate", "-f", file)
+    planned = kubexm("plan", "-f", file)
+
+    assert (checked.code, planned.code) == (2, 2)
+    assert checked.err == planned.err
+    for place in ("8:36", "9:34", "10:11", "11:14"):
+        assert f"{file}:{place}: spec." in checked.err
+
+
+def test_versions_that_nobody_has_tested_are_a_warning_with_its_place(
+    kubexm: Kubexm, file: Path
+) -> None:
+    network = "  network: {plugin: calico, calico: {version: v3.31.7}}\n"
+    file.write_text(file.read_text() + network)
+
+    answer = kubexm("config", "validate", "-f", file)
+    data = kubexm("config", "validate", "-f", file, "-o", "json")
+
+    assert answer.code == 0
+    assert f"warning: {file}:8:47: spec.network.calico.version: `calico`" in answer.err
+    assert "not tested" in json.loads(data.out)["warnings"][0]["message"]

@@ -28,6 +28,11 @@ spec:
   kubernetes: {version: v1.36.3}
 """
 SMALL = Machine(memory_mib=512, swap_mib=1024)
+ADDRESSES: dict[str, tuple[str, ...]] = {
+    "cp1": ("10.0.0.11",),
+    "node1": ("10.0.0.21",),
+    "node2": ("10.0.0.22",),
+}
 
 
 @pytest.fixture
@@ -40,12 +45,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 def world(tmp_path: Path) -> Path:
     """Hosts of which one is too small."""
-    addresses: dict[str, tuple[str, ...]] = {
-        "cp1": ("10.0.0.11",),
-        "node1": ("10.0.0.21",),
-        "node2": ("10.0.0.22",),
-    }
-    settings = WorldSettings(addresses=addresses, machines={"node2": SMALL})
+    settings = WorldSettings(addresses=ADDRESSES, machines={"node2": SMALL})
     World.create(tmp_path / "world", settings).close()
     return tmp_path / "world"
 
@@ -60,6 +60,7 @@ def test_hosts_that_are_fit_make_a_table_and_no_trouble(
     assert head.split() == ["CHECK", "RESULT", "HOSTS"]
     assert rows[0].split() == ["reachable", "ok", "cp1", "node1", "node2"]
     assert answer.out.endswith(
+        "\nnote: the check `artifacts` is left out of a simulation: nobody real is asked"
         "\ndemo: fit; 3 hosts, 33 checks: 0 refusals, 0 warnings, 0 skipped\n"
     )
     assert not home.exists(), "a world that nobody asked to keep is thrown away"
@@ -100,6 +101,7 @@ def test_documents_have_every_check_with_its_result(
     told = read(answer.out)
     checks = {each["name"]: each for each in told["checks"]}
     assert (answer.code, told["cluster"], told["fit"], told["missing"]) == (1, "demo", False, [])
+    assert "`artifacts` is left out" in told["notes"][0]
     assert checks["memory"]["result"] == "refused"
     assert checks["memory"]["hosts"] == ["cp1", "node1", "node2"]
     assert checks["memory"]["findings"] == [
@@ -117,7 +119,7 @@ def test_documents_have_every_check_with_its_result(
 def test_a_worker_that_is_gone_gives_an_exit_code_of_its_own(
     kubexm: Kubexm, file: Path, tmp_path: Path
 ) -> None:
-    world = World.create(tmp_path / "world", WorldSettings(addresses={"cp1": ("10.0.0.11",)}))
+    world = World.create(tmp_path / "world", WorldSettings(addresses=ADDRESSES))
     world.host("node1").stop()
     world.host("node2").stop()
     world.close()
@@ -148,6 +150,26 @@ def test_a_check_that_is_not_there_is_refused_with_the_nearest(kubexm: Kubexm, f
     assert answer.code == 2
     assert f"{file}:9:22: spec.preflight.skip[0]: there is no check `memroy`" in answer.err
     assert "did you mean `memory`?" in answer.err
+
+
+def test_what_is_no_bundle_is_refused(kubexm: Kubexm, file: Path, tmp_path: Path) -> None:
+    answer = kubexm("preflight", "-f", file, "--simulate", "--bundle", tmp_path / "nofile")
+
+    assert answer.code == 2
+    assert f"{tmp_path / 'nofile'}" in answer.err
+
+
+def test_a_world_of_fewer_hosts_is_refused_as_a_creation_refuses_it(
+    kubexm: Kubexm, file: Path, tmp_path: Path
+) -> None:
+    World.create(tmp_path / "w", WorldSettings(addresses={"cp1": ("10.0.0.11",)})).close()
+
+    looked = kubexm("preflight", "-f", file, "--simulate", "--world", tmp_path / "w")
+    made = kubexm("create", "cluster", "-f", file, "--simulate", "--world", tmp_path / "w")
+
+    assert (looked.code, looked.err) == (made.code, made.err)
+    assert looked.code == 2
+    assert "make another one with `--simulate --world NEW`" in looked.err
 
 
 def test_hosts_with_the_same_trouble_are_told_once() -> None:

@@ -498,7 +498,7 @@ def test_a_file_without_its_flag_is_said_with_the_command_to_type(
 
     assert (bare.code, stdin.code, more.code) == (2, 2, 2)
     assert "hint: kubexm run -f site.yaml\n" in bare.err
-    assert "a pipeline can't be read from standard input" in stdin.err
+    assert "a pipeline file can't be read from standard input" in stdin.err
     assert "`more` is one word too many" in more.err
 
 
@@ -506,6 +506,13 @@ def test_a_file_without_its_flag_is_said_with_the_command_to_type(
     ("words", "message", "hint"),
     [
         (("run",), "`kubexm run` needs a pipeline file", "kubexm run -f FILE"),
+        (
+            ("delete", "cluster", "r1"),
+            "`kubexm delete cluster` needs a cluster file",
+            "kubexm delete cluster -f FILE",
+        ),
+        (("preflight",), "`kubexm preflight` needs a cluster file", "kubexm preflight -f FILE"),
+        (("plan",), "`kubexm plan` needs a pipeline or cluster file", "kubexm plan -f FILE"),
         (("run", "-f"), "`-f` needs a value", "`kubexm run --help` shows which"),
         (("plan", "--only"), "`--only` needs a value", "`kubexm plan --help` shows which"),
         (

@@ -29,6 +29,9 @@ from kubexm.engine.bus import Subscription
 from kubexm.plan import events
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.text import as_text
+from kubexm.resource import bundle_archive
+from kubexm.resource.bundle_manifest import Manifest
+from kubexm.resource.store import Store
 from kubexm.sim import World
 from kubexm.spec.description import as_known, describe
 
@@ -51,9 +54,20 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
 
 
-def source(path: Path, operation: Operation = "create-cluster") -> PlanParams:
-    bundle = Path("bundle.tar.zst") if path.stem in BUNDLED else None
-    return PlanParams(OperationParams(ClusterParams(path), operation, bundle))
+def source(
+    path: Path, operation: Operation = "create-cluster", bundle: Path = Path("bundle.tar.zst")
+) -> PlanParams:
+    given = bundle if path.stem in BUNDLED else None
+    return PlanParams(OperationParams(ClusterParams(path), operation, given))
+
+
+def bundle_in(home: Path) -> Path:
+    """A bundle with nothing in it: simulated hosts get stand-ins of what it would bring."""
+    home.mkdir(parents=True, exist_ok=True)
+    empty = Manifest(kubernetes=(), architectures=(), artifacts={}, images={}, blobs={})
+    for _ in bundle_archive.written(empty, Store(home / "artifacts"), home / "b.tar.zst"):
+        pass
+    return home / "b.tar.zst"
 
 
 def drawn(path: Path) -> str:
@@ -73,7 +87,7 @@ def test_the_plan_of_an_example_is_as_it_was_read(path: Path) -> None:
 
 
 def made(path: Path, home: Path, operation: Operation = "create-cluster") -> RunOutcome:
-    params = RunParams(source(path, operation), simulate=True)
+    params = RunParams(source(path, operation, bundle_in(home)), simulate=True)
     return virtual.hurried(runs.run(params, Front(), Home(home, home, home)))
 
 
@@ -146,7 +160,7 @@ def _killed(path: Path, home: Path, *, after: int) -> int:
     if (pid := os.fork()) == 0:
         try:
             front = Front(shows=(_Killer(after).show,))
-            params = RunParams(source(path), simulate=True)
+            params = RunParams(source(path, bundle=bundle_in(home)), simulate=True)
             virtual.hurried(runs.run(params, front, Home(home, home, home)))
         finally:
             os._exit(0)

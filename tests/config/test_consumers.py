@@ -175,7 +175,7 @@ CASES: dict[str, Case] = {
         spec(endpoint={"address": "10.0.0.9"}),
         spec(endpoint={"kind": "external", "address": "10.0.0.10"}),
     ),
-    "spec.endpoint.port": Case(spec(endpoint={"port": 8443})),
+    "spec.endpoint.port": Case(spec(endpoint={"port": 8443}), _KEEPALIVED),
     "spec.endpoint.keepalived.interface": Case(
         spec(endpoint={"keepalived": {"interface": "eth7"}}), _KEEPALIVED
     ),

@@ -19,7 +19,11 @@ from kubexm.errors import KubexmError
 from kubexm.templates.merging import merged
 
 _WRONG: st.SearchStrategy[Any] = st.sampled_from(
-    [None, True, -1, 0, 70_000, "", "x", "10.0.0.300", "é\n", [], [1], {}, {"a": {"b": []}}]
+    [
+        *(None, True, -1, 0, 0.0005, 70_000),
+        *("", "x", "/", "-x", "a b", "..", "${x}", "é\n", "10.0.0.300", "fe80::1%eth0", "1.2.3"),
+        *([], [1], ["-x"], {}, {"a": {"b": []}}, {"--x": "a\nb"}),
+    ]
 )
 
 

@@ -27,6 +27,11 @@ def cluster(**spec: Any) -> dict[str, Any]:
     return {**head, "spec": body}
 
 
+def chart(**keys: Any) -> dict[str, Any]:
+    given = {"name": "shop", "repository": "https://a.example", "version": "1.0.0", **keys}
+    return {"addons": [{"name": "shop", "chart": given}]}
+
+
 def told(data: Mapping[str, Any]) -> list[str]:
     """What is wrong with a cluster; nothing if it is sound."""
     try:
@@ -57,6 +62,10 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         {"hosts": [*HOSTS, {"name": "other", "address": "10.0.0.12"}]},
         "spec.hosts[1]: `other` and `node2` have the same address `10.0.0.12`",
     ),
+    "cluster-addresses": (
+        {"hosts": [{"name": "a", "address": "a.example"}]},
+        "spec.hosts[0]: `a` has the name `a.example` for an address, want an IP address",
+    ),
     "kube-node-names": (
         {"hosts": [{"name": "Node_1", "address": "10.0.0.1"}]},
         "spec.hosts[0].name: `Node_1` can't be the name of a kube node",
@@ -86,16 +95,17 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         {"endpoint": {"kind": "kube-vip", "address": "10.233.64.9"}},
         "spec.endpoint.address: `10.233.64.9` is among the addresses of pods",
     ),
+    "endpoint-address-usable": (
+        {"endpoint": {"kind": "kube-vip", "address": "fd00::9"}},
+        "spec.endpoint.address: `fd00::9` is IPv6, of which `node1` has no address",
+    ),
     "load-balancer-hosts": (
         {"endpoint": {"kind": "keepalived", "address": "10.0.0.100"}},
         "`kind: keepalived`, and the role `loadbalancer` has no host",
     ),
     "endpoint-port": (
-        {
-            "endpoint": {"kind": "keepalived", "address": "10.0.0.100"},
-            "roleGroups": {"control-plane": ["node1"], "loadbalancer": ["node1"]},
-        },
-        "spec.endpoint.port: the API server of `node1` listens at 6443 as well",
+        {"endpoint": {"kind": "haproxy", "port": 8443}},
+        "found 8443, want 6443: control planes have no balancer, and API servers listen at that",
     ),
     "endpoint-settings": (
         {"endpoint": {"keepalived": {"routerId": 5}}},
@@ -113,6 +123,17 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         {"etcd": {"version": "v3.6.16"}},
         "spec.etcd.version: `version` has no meaning for `kind: stacked`",
     ),
+    "etcd-patch": (
+        {
+            "etcd": {"kind": "systemd"},
+            "roleGroups": {"etcd": [THREE]},
+            "kubernetes": {
+                "version": "v1.36.3",
+                "kubeadm": {"patches": {"etcd": "etcd.yaml"}},
+            },
+        },
+        "spec.kubernetes.kubeadm.patches.etcd: a patch of `etcd` has no effect for `kind: systemd`",
+    ),
     "families": (
         {"network": {"podCIDR": ["10.1.0.0/16", "10.2.0.0/16"]}},
         "spec.network.podCIDR: found 2 networks of IPv4, want one of each family",
@@ -124,6 +145,10 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "hosts-outside": (
         {"hosts": [{"name": "a", "address": "10.0.0.1"}], "network": {"podCIDR": "10.0.0.0/16"}},
         "spec.network.podCIDR: 10.0.0.0/16 of pods has the addresses of hosts: `a 10.0.0.1`",
+    ),
+    "networks-usable": (
+        {"network": {"podCIDR": "127.16.0.0/16"}},
+        "127.16.0.0/16 has addresses of 127.0.0.0/8, which no pod and no service can have",
     ),
     "pods-for-all": (
         {"hosts": FIVE, "network": {"plugin": "routed", "podCIDR": "10.1.0.0/22"}},
@@ -137,9 +162,9 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         {"network": {"serviceCIDR": "11.0.0.0/8"}},
         "spec.network.serviceCIDR: found 11.0.0.0/8, want a prefix from /12 to /26",
     ),
-    "dual-stack": (
+    "host-families": (
         {"network": DUAL},
-        "spec.hosts[0]: `node1` has no address of IPv6",
+        "spec.hosts[0]: `node1` has no address of IPv6, which pods have",
     ),
     "plugin-settings": (
         {"network": {"plugin": "routed", "calico": {"blockSize": 24}}},
@@ -148,6 +173,13 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "proxy-mode": (
         {"kubernetes": {"version": "v1.36.3", "kubeProxy": {"mode": "none"}}},
         "spec.kubernetes.kubeProxy.mode: `none`, and `calico` does not take its place",
+    ),
+    "ports-apart": (
+        {
+            "endpoint": {"kind": "keepalived", "address": "10.0.0.100"},
+            "roleGroups": {"control-plane": ["node1"], "loadbalancer": ["node1"]},
+        },
+        "spec.endpoint.port: the API server of `node1` listens at 6443 as well",
     ),
     "preflight-checks": (
         {"preflight": {"skip": ["memory", "memroy"]}},
@@ -166,9 +198,29 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         {"dns": {"nodeLocal": {"enabled": True, "address": "10.0.0.13"}}},
         "spec.dns.nodeLocal.address: `10.0.0.13` is host `node3`",
     ),
+    "dns-zones": (
+        {"dns": {"zones": [{"names": ["a.example", "a.example"], "servers": ["10.0.0.53"]}]}},
+        "spec.dns.zones[0].names[1]: `a.example` is there twice",
+    ),
+    "dns-servers": (
+        {"dns": {"upstream": ["10.0.0.53", "127.0.0.53"]}},
+        "spec.dns.upstream[1]: at `127.0.0.53` a pod of CoreDNS would ask itself, or nobody",
+    ),
     "addon-names": (
         {"addons": [{"name": "a", "inline": "x"}, {"name": "a", "inline": "y"}]},
         "spec.addons[1].name: the add-on `a` is there twice",
+    ),
+    "chart-version": (
+        chart(version=None),
+        "spec.addons[0].chart: `version` is missing beside `repository`",
+    ),
+    "chart-name": (
+        chart(name="folder/shop"),
+        "spec.addons[0].chart.name: `folder/shop` can't be the name of a chart",
+    ),
+    "release-name": (
+        {"addons": [{"name": "My_Shop", "chart": {"name": "shop.tgz"}}]},
+        "spec.addons[0].name: `My_Shop` can't be the name of a release",
     ),
 }
 SOUND: dict[str, dict[str, Any]] = {
@@ -254,3 +306,18 @@ def test_a_part_that_can_not_be_read_hides_no_other_problem() -> None:
         "spec.network.nodeMask",
     ]
     assert "more may be found when these are mended" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("target", "hint"),
+    [("kubeletconfiguration", "kubernetes.kubelet.config"), ("corednsdeployment", "coredns/")],
+)
+def test_a_patch_of_what_nothing_reads_is_refused_with_what_does(target: str, hint: str) -> None:
+    kubernetes = {"version": "v1.36.3", "kubeadm": {"patches": {target: "patch.yaml"}}}
+
+    with pytest.raises(InvalidCluster) as caught:
+        checked(source.from_data(cluster(kubernetes=kubernetes)))
+
+    (problem,) = caught.value.problems
+    assert f"a patch of `{target}` would have no effect" in problem.message
+    assert hint in problem.hint

@@ -31,10 +31,10 @@ def main() -> int:
         counts = Counter(verdict.caught or SURVIVED for verdict in verdicts)
         print(f"{play.name}: {_summed(counts)}, {time.monotonic() - began:.0f} s")
         survived = [verdict.mutant for verdict in verdicts if not verdict.caught]
-        for line in sorted(map(_told, survived)):
+        for line in sorted(_told(play, mutant) for mutant in survived):
             print(f"    {line}")
         sys.stdout.flush()
-        unknown += sum(reason(mutant) is None for mutant in survived)
+        unknown += sum(reason(play.name, mutant) is None for mutant in survived)
         total += counts
     print(f"all: {_summed(total)}")
     return int(unknown > 0 or total[SURVIVED] > total.total() * (1 - ENOUGH))
@@ -65,8 +65,8 @@ def _summed(counts: Counter[str]) -> str:
     return f"{caught} of {played} caught ({caught / played:.1%}): {by}"
 
 
-def _told(mutant: Mutant) -> str:
-    found = reason(mutant)
+def _told(play: Play, mutant: Mutant) -> str:
+    found = reason(play.name, mutant)
     return f"{found.why if found else 'NOT KNOWN'}: {mutant}"
 
 

@@ -21,6 +21,7 @@ from kubexm.app.planning import Planned
 from kubexm.app.reaching import STATE
 from kubexm.common import layout
 from kubexm.common.roles import CONTROL_NODE, CONTROL_PLANE
+from kubexm.connector.base import Command
 from kubexm.engine import MemoryJournal, Options
 from kubexm.errors import InvalidGraph
 from kubexm.plan.fragment import replace
@@ -35,6 +36,17 @@ from kubexm.spec.loader import Loader
 
 LOOKS = frozenset(("nodes-ready", "rollout", "wait"))
 """Kinds of steps that change nothing, and hold as long as a cluster works."""
+_CLIENT = f"{layout.ETCD_PKI}/healthcheck-client"
+TOOLS = {
+    f"{layout.BINARIES}/crictl": ("images", "-q"),
+    f"{layout.BINARIES}/etcdctl": (
+        "--endpoints=https://127.0.0.1:2379",
+        f"--cacert={layout.ETCD_PKI}/ca.crt",
+        *(f"--cert={_CLIENT}.crt", f"--key={_CLIENT}.key"),
+        *("endpoint", "health"),
+    ),
+}
+"""What people look into hosts with, and how."""
 CHECKS = "preflight"
 _UNKNOWN = "riscv64"
 """A kind of machine that no host may be."""
@@ -75,6 +87,8 @@ class Stage:
         others = frozenset(node.step.kind for node in self.sketch.nodes()) - LOOKS
         self._looks = _without(self.sketch, others).graph()
         self._access = _access(create.graph)
+        self._tools = [*_tools(create.graph)]
+        self._keeps_time = any("/time/" in id for id in create.graph.nodes)
         self.stays = self._life_of(self.sketch.graph())
         """What is left on hosts of a cluster that was made as planned, and deleted."""
         for found in self._faults(self.sketch, self._other):
@@ -129,21 +143,41 @@ class Stage:
             if why := _unfinished(self._run(world, self._looks, Options(dry_run=True))):
                 yield "its end", why
                 return
-            if not world.connector(CONTROL_NODE).here(self._access).exists():
-                yield "its end", f"nobody is let in: no {self._access}"
+            if why := self._helpless(world):
+                yield "its end", why
                 return
             if why := _trouble(self._run(world, other)) or self._unheard(world):
                 yield "a change", why
                 return
             for host in self._names():
                 world.host(host).reboot()
-            if why := _trouble(self._run(world, self._looks)):
+            if why := _trouble(self._run(world, self._looks)) or self._astray(world):
                 yield "a reboot", why
                 return
             if why := _trouble(self._run(world, self._delete)):
                 yield "deletion", why
             elif left := _residue(world) - self.stays:
                 yield "deletion", f"left: {' '.join(sorted(left))}"
+
+    def _helpless(self, world: World) -> str:
+        """What keeps people out of the cluster, or from looking into its hosts."""
+        if not world.connector(CONTROL_NODE).here(self._access).exists():
+            return f"nobody is let in: no {self._access}"
+        for host, program in self._tools:
+            look = Command((program, *TOOLS[program]), changes=False)
+            done = virtual.run(world.connector(host).exec(look))
+            if not done.ok:
+                return f"{host}: {done.error_text}"
+        return ""
+
+    def _astray(self, world: World) -> str:
+        """Hosts of which nobody keeps the time, though that was planned."""
+        return virtual.run(self._unkept(world), threads=True) if self._keeps_time else ""
+
+    async def _unkept(self, world: World) -> str:
+        async with Runtime.build(self._config(world)) as runtime:
+            facts = {name: runtime.view(name, {}).facts for name in self._names()}
+        return " ".join(name for name in facts if not facts[name]["clock"]["kept"])
 
     def _unheard(self, world: World) -> str:
         """A control plane that goes on as if nothing had been changed."""
@@ -187,15 +221,17 @@ class Stage:
     async def _perform(
         self, world: World, graph: ExecutionGraph, options: Options
     ) -> GraphExecutionResult:
+        async with Runtime.build(self._config(world)) as runtime:
+            return await engine.execute(
+                graph, runtime, options, load=Loader(), journal=MemoryJournal()
+            )
+
+    def _config(self, world: World) -> RuntimeConfig:
         hosts = [
             HostConfig(host.name, world.connector(host.name), host.described(), host.vars)
             for host in self._hosts
         ]
-        config = RuntimeConfig(hosts=hosts, assets=SimAssets(world))
-        async with Runtime.build(config) as runtime:
-            return await engine.execute(
-                graph, runtime, options, load=Loader(), journal=MemoryJournal()
-            )
+        return RuntimeConfig(hosts=hosts, assets=SimAssets(world))
 
 
 def _without(sketch: Sketch, kinds: frozenset[str]) -> Sketch:
@@ -226,6 +262,14 @@ def _access(graph: ExecutionGraph) -> Path:
     fetched = (node.step.params for node in graph if node.step.kind == "fetch")
     (path,) = (params["to"] for params in fetched if params["path"] == layout.ADMIN_CONFIG)
     return Path(path)
+
+
+def _tools(graph: ExecutionGraph) -> Iterator[tuple[str, str]]:
+    """Where people have what they look into hosts with."""
+    for node in graph:
+        if node.step.kind == "unpacked":
+            places = node.step.params["members"].values()
+            yield from ((host, path) for host in node.hosts for path in places if path in TOOLS)
 
 
 def _with_unfit(settings: WorldSettings, hosts: Iterable[str]) -> WorldSettings:

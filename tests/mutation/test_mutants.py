@@ -6,17 +6,22 @@
 from __future__ import annotations
 
 import pytest
-from tests.mutation.plays import ENOUGH, PLAYS, SHARE, some
+from tests.mutation.plays import ENOUGH, PLAYS, SHARE, Play, some
+from tests.mutation.stage import Verdict
 from tests.mutation.survivors import reason
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_a_step_that_is_missing_or_comes_too_early_is_noticed() -> None:
-    stages = (play.stage() for play in PLAYS)
-    verdicts = [stage.judge(one) for stage in stages for one in some(stage.mutants(), SHARE)]
-    survived = [verdict.mutant for verdict in verdicts if not verdict.caught]
+    played = [(play, verdict) for play in PLAYS for verdict in _verdicts(play)]
+    survived = [(play.name, one.mutant) for play, one in played if not one.caught]
 
-    assert len(verdicts) > len(PLAYS)
-    assert [str(mutant) for mutant in survived if reason(mutant) is None] == []
-    assert len(survived) <= len(verdicts) * (1 - ENOUGH)
+    assert len(played) > len(PLAYS)
+    assert [f"{play}: {mutant}" for play, mutant in survived if not reason(play, mutant)] == []
+    assert len(survived) <= len(played) * (1 - ENOUGH)
+
+
+def _verdicts(play: Play) -> list[Verdict]:
+    stage = play.stage()
+    return [stage.judge(mutant) for mutant in some(stage.mutants(), SHARE)]

@@ -417,6 +417,44 @@ class TestOverlays:
         assert catalog.load([last, first]).version("kubernetes", "1.36") == "v1.36.1"
         assert catalog.load().version("kubernetes", "1.36") == "v1.36.4"
 
+    def test_leave_out_a_default_by_an_empty_text(self, tmp_path: Path) -> None:
+        mine = written(tmp_path, '[kubernetes."v1.36".defaults]\ncrictl = ""\nflannel = ""\n')
+        found = catalog.load([mine])
+
+        assert not found.has_default("crictl", "1.36")
+        assert found.has_default("crictl", "1.35")
+        with pytest.raises(InvalidInput, match="no version of `crictl` is the default"):
+            found.default("crictl", "1.36")
+        general = found.component("flannel").default
+        assert found.default("flannel", "1.36") == general, "one that holds for all lines is left"
+        assert "crictl" not in found.line("1.36").defaults
+
+    def test_name_the_etcd_that_kubeadm_runs_even_if_it_is_our_default_for_others(
+        self, known: Catalog, tmp_path: Path
+    ) -> None:
+        ours = known.default("etcd", "1.36")
+        mine = written(tmp_path, f'[kubernetes."v1.36".defaults]\netcd = "{ours}"\n')
+        other = written(tmp_path, 'kubernetes."v1.36".default = "v1.36.1"', "other.toml")
+        found = catalog.load([mine, other])
+
+        assert known.stacked_etcd("1.36") == "v3.6.8"
+        assert found.stacked_etcd("1.36") == ours != "v3.6.8"
+        assert found.stacked_etcd("1.35") == known.stacked_etcd("1.35")
+        assert found.digest != catalog.load([other]).digest
+
+    def test_bring_charts_of_a_directory_but_of_no_bucket(self, tmp_path: Path) -> None:
+        chart = '[components.cilium.charts.cilium]\nrepository = "{}"\n'
+        here = written(tmp_path, chart.format("file:///srv/charts"))
+        bucket = written(tmp_path, chart.format("s3://bucket/charts"), "bucket.toml")
+
+        newest = catalog.load([here]).versions("cilium")[-1]
+        (found,) = catalog.load([here]).charts("cilium", newest)
+
+        assert found.repository == "file:///srv/charts"
+        [(_, message, hint)] = refusal(bucket)
+        assert message.startswith("components.cilium.charts.cilium.repository: found `s3://bucket/")
+        assert "file:///srv/charts" in hint
+
     def test_bring_a_component_of_their_own(self, tmp_path: Path) -> None:
         mine = written(
             tmp_path,

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,38 @@ class TestRepositories:
                 await fetch_chart(chart(f"{depot.url}/stable", "6.8.0"), store, QUICK, giving)
 
         assert "the newest is `v6.10.0`" in caught.value.hint
+
+    async def test_one_may_be_a_directory_of_this_machine(
+        self, depot: Depot, store: Store, tmp_path: Path
+    ) -> None:
+        place = tmp_path / "my charts"
+        digest = sha256(b"chart").hexdigest()
+        (place / "charts").mkdir(parents=True)
+        (place / "index.yaml").write_text(INDEX.format(digest=digest))
+        (place / "charts" / "podinfo-6.9.0.tgz").write_bytes(b"chart")
+        wanted = chart(place.as_uri())
+
+        async with asked(depot) as giving:
+            await fetch_chart(wanted, store, QUICK, giving)
+
+        assert store.find(keys.of_chart(wanted)) == digest
+        assert depot.asked == []
+
+    async def test_a_directory_without_an_index_is_told_with_what_writes_one(
+        self, depot: Depot, store: Store, tmp_path: Path
+    ) -> None:
+        async with asked(depot) as giving:
+            with pytest.raises(StepFailed, match=r"can't read `.*index\.yaml`: No such") as caught:
+                await fetch_chart(chart(tmp_path.as_uri()), store, QUICK, giving)
+
+        assert "helm repo index" in caught.value.hint
+
+    async def test_a_bucket_is_refused_with_what_to_do(self, depot: Depot, store: Store) -> None:
+        async with asked(depot) as giving:
+            with pytest.raises(InvalidInput, match="want a repository and no bucket") as caught:
+                await fetch_chart(chart("s3://bucket/charts"), store, QUICK, giving)
+
+        assert "file:///" in caught.value.hint
 
     async def test_a_place_without_an_index_is_told(self, depot: Depot, store: Store) -> None:
         async with asked(depot) as giving:

@@ -53,7 +53,7 @@ class TestNeeds:
             registry: {port: 5001}
             addons:
             - {name: shown, chart: {name: podinfo, repository: "https://mine.lan/", version: 6.9.0}}
-            - {name: newest, chart: {name: other, repository: "https://mine.lan/"}}
+            - {name: newest, chart: {name: other, repository: "https://mine.lan/", version: 1.0.0}}
             - {name: here, chart: {name: charts/mine}}
             - {name: plain, inline: "kind: ConfigMap"}
             system: {ntp: {enabled: false}}
@@ -69,7 +69,7 @@ class TestNeeds:
             tools=("crictl", "helm"),
             charts=(
                 ChartRelease(name="podinfo", version="6.9.0", repository="https://mine.lan/"),
-                ChartRelease(name="other", version="", repository="https://mine.lan/"),
+                ChartRelease(name="other", version="1.0.0", repository="https://mine.lan/"),
             ),
             extra_images=("mine.lan/pause:3",),
             registry="node3:5001",

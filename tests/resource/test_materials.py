@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kubexm.errors import InvalidInput
 from kubexm.resource import catalog, images
@@ -343,6 +344,51 @@ class TestProblems:
         found = bill(extended, Needs(kubernetes="1.36.99"))
 
         assert "registry.k8s.io/kube-apiserver:v1.36.99" in [image.name for image in found.images]
+
+
+class TestDefaultsOfUsers:
+    def test_what_nothing_needs_is_left_out_where_the_catalog_has_none(
+        self, known: Catalog, tmp_path: Path
+    ) -> None:
+        mine = tmp_path / "mine.toml"
+        mine.write_text('[kubernetes."v1.36".defaults]\ncrictl = ""\n')
+        components = {**known.entries.components}
+        del components["crictl"]
+        unknown = Catalog(replace(known.entries, components=components))
+
+        for each in (catalog.load([mine]), unknown):
+            found, usual = (bill(one, Needs(kubernetes="1.36")) for one in (each, known))
+            others = [file for file in usual.binaries if file.component != "crictl"]
+            assert [*found.binaries] == others != [*usual.binaries]
+            assert found.images == usual.images
+
+    def test_what_a_cluster_needs_is_not(self, tmp_path: Path) -> None:
+        mine = tmp_path / "mine.toml"
+        mine.write_text('[kubernetes."v1.36".defaults]\nrunc = ""\n[components.runc]\ndefault = ""')
+
+        found = problems(catalog.load([mine]), Needs(kubernetes="1.36"))
+
+        assert "no version of `runc` is the default for Kubernetes" in found[0][0]
+
+    def test_the_etcd_that_kubeadm_runs_is_theirs(self, known: Catalog, tmp_path: Path) -> None:
+        mine = tmp_path / "mine.toml"
+        mine.write_text('[kubernetes."v1.36".defaults]\netcd = "v3.6.14"\n')
+
+        usual = kubeadm_images(bill(known, Needs(kubernetes="1.36")))
+        found = kubeadm_images(bill(catalog.load([mine]), Needs(kubernetes="1.36")))
+
+        assert (usual.etcd_tag, found.etcd_tag) == ("3.6.8-0", "3.6.14-0")
+        assert "registry.k8s.io/etcd:3.6.14-0" in found.names
+
+    def test_an_etcd_that_is_too_old_is_told(self, tmp_path: Path) -> None:
+        mine = tmp_path / "mine.toml"
+        mine.write_text(
+            '[kubernetes."v1.36".defaults]\netcd = "v3.5.0"\n[components.etcd.versions."v3.5.0"]\n'
+        )
+
+        found = problems(catalog.load([mine]), Needs(kubernetes="1.36"))
+
+        assert "`etcd` `v3.5.0` with Kubernetes `v1.36.4` does not go together" in found[0][0]
 
 
 class TestReasons:

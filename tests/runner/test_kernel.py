@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -47,14 +48,21 @@ def test_names_with_slashes_may_have_dots_in_their_parts() -> None:
 
 
 def test_modules_are_looked_for_by_the_name_that_the_kernel_has() -> None:
-    command = on_this_machine(_asked)
-
-    assert command == ("test", "-d", "/sys/module/br_netfilter")
+    assert on_this_machine(_asked("ip-vs")) == ("test", "-e", "/sys/module/ip_vs")
     assert not on_this_machine(lambda host: modules.loaded(host, "no-such-module"))
 
 
-async def _asked(host: Host) -> tuple[str, ...]:
-    return modules.loaded_command(host, "br-netfilter").argv
+def test_a_module_that_leaves_no_directory_when_built_in_is_known_by_what_it_brings() -> None:
+    (_, sign, trace) = on_this_machine(_asked("br-netfilter"))
+
+    assert (sign, trace) == ("-e", sysctl.place_of("net.bridge.bridge-nf-call-iptables"))
+
+
+def _asked(name: str) -> Callable[[Host], Awaitable[tuple[str, ...]]]:
+    async def asked(host: Host) -> tuple[str, ...]:
+        return modules.loaded_command(host, name).argv
+
+    return asked
 
 
 def test_modules_are_loaded_now_and_at_boot() -> None:

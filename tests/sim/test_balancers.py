@@ -34,9 +34,9 @@ def site(made: Make) -> Site:
     return made(addresses=ADDRESSES, machines={"cp*": API})
 
 
-def balance(site: Site, host: str) -> None:
+def balance(site: Site, host: str, bind: str = "*:8443") -> None:
     site.do("apt-get", "install", "-y", "haproxy", host=host)
-    config = HaproxyConfig(binds=("*:8443",), backends=BACKENDS, user="haproxy")
+    config = HaproxyConfig(binds=(bind,), backends=BACKENDS, user="haproxy")
     site.write("haproxy/config", config, HAPROXY_CONFIG, host)
     site.do("systemctl", "restart", "haproxy", host=host)
 
@@ -69,6 +69,22 @@ def test_haproxy_leads_to_the_servers_that_answer(site: Site) -> None:
     url = "https://lb1:8443/readyz"
     assert site.ask("curl", "-w", "%{http_code}", "--", url, host="w1").exit == 35
     assert site.world.host("lb1").listens("127.0.0.1", 8081)
+
+
+@pytest.mark.parametrize(
+    ("bind", "families"),
+    [("*:8443", {4}), ("0.0.0.0:8443", {4}), ("[::]:8443 v4v6", {4, 6}), (":::8443 v4v6", {4, 6})],
+)
+def test_haproxy_serves_the_families_that_it_is_told(
+    made: Make, bind: str, families: set[int]
+) -> None:
+    both = {name: (*own, own[0].replace("10.0.0.", "fd00::")) for name, own in ADDRESSES.items()}
+    site = made(addresses=both, machines={"cp*": API})
+    balance(site, "lb1", bind)
+
+    worker = site.world.host("w1")
+    assert worker.listens("10.0.0.11", 8443) == (4 in families)
+    assert worker.listens("fd00::11", 8443) == (6 in families)
 
 
 @pytest.mark.parametrize(

@@ -207,6 +207,15 @@ def test_a_file_that_the_api_server_is_told_of_has_to_be_there(
     assert path in done.error_text
 
 
+def test_a_flag_has_to_have_a_name(site: ClusterSite) -> None:
+    site.lay("cp1")
+
+    done = site.init(api_server_args={"": "x"})
+
+    assert done.exit != 0
+    assert "extraArgs[0].name" in done.error_text
+
+
 def test_the_directory_of_patches_has_to_be_there(site: ClusterSite) -> None:
     site.lay("cp1")
 

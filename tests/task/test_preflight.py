@@ -78,7 +78,7 @@ def test_only_members_of_etcd_are_asked_how_fast_their_disk_is() -> None:
     )
     assert "kernel" not in found["etcd"].checks
     assert (found["etcd"].cpus, found["etcd"].memory_mib) == (0, 0)
-    assert set(found["etcd"].ports) == {"tcp/2379", "tcp/2380"}
+    assert set(found["etcd"].ports) == {"tcp/2379", "tcp/2380", "tcp/2381"}
 
 
 def test_room_is_wanted_where_data_will_lie() -> None:
@@ -149,7 +149,10 @@ def test_a_port_of_the_endpoint_is_wanted_of_load_balancers() -> None:
         network={"plugin": "cilium"},
     )
 
-    assert found["loadbalancer"].ports == {"tcp/8443": "the load balancer"}
+    assert found["loadbalancer"].ports == {
+        "tcp/8443": "the load balancer",
+        "tcp/8081": "the health of haproxy",
+    }
     assert (found["loadbalancer"].endpoint, found["loadbalancer"].endpoint_port) == (
         "10.0.0.100",
         8443,
@@ -158,6 +161,28 @@ def test_a_port_of_the_endpoint_is_wanted_of_load_balancers() -> None:
     assert found["control-plane"].endpoint == ""
     assert "endpoint-address-free" not in found["control-plane"].checks
     assert not {"tcp/10256", "tcp/8443"} & found["worker"].ports.keys()
+
+
+@pytest.mark.parametrize(
+    ("spec", "role", "there"),
+    [
+        ({}, "worker", {"tcp/6443", "tcp/8081"}),
+        ({"dns": {"nodeLocal": {"enabled": True}}}, "worker", {"tcp/9253", "tcp/9254"}),
+        ({"endpoint": {"kind": "kube-vip", "address": "10.0.0.9"}}, "control-plane", {"tcp/2112"}),
+        ({"etcd": {"kind": "systemd"}}, "control-plane", {"tcp/2379", "tcp/2381"}),
+    ],
+)
+def test_ports_are_those_of_all_that_comes_with_a_cluster(
+    spec: dict[str, Any], role: str, there: set[str]
+) -> None:
+    ports = fits(**spec)[role].ports
+
+    assert ports.keys() >= there
+    assert "tcp/22" not in ports, "sshd has it already, and may"
+
+
+def test_a_balancer_of_nginx_tells_of_its_health_nowhere() -> None:
+    assert "tcp/8081" not in fits(endpoint={"kind": "nginx"})["worker"].ports
 
 
 def test_control_planes_hold_the_address_of_kube_vip() -> None:
@@ -304,6 +329,25 @@ def test_the_module_has_a_node_for_each_part_and_changes_nothing(tmp_path: Path)
     units = [unit for node in result.node_results.values() for unit in node.host_results.values()]
     assert [unit.message for unit in units] == ["fit"] * 7
     assert all(unit.satisfied for unit in units)
+
+
+def test_a_simulated_host_that_has_a_name_for_an_address_tells_of_itself(tmp_path: Path) -> None:
+    addresses: dict[str, tuple[str, ...]] = {
+        "a": ("a.example",),
+        "b": ("fd00:1::1",),
+        "c": ("fd00:2::1",),
+    }
+    world = World.create(tmp_path / "world", WorldSettings(addresses=addresses))
+    hosts = [HostConfig(name, world.connector(name)) for name in addresses]
+
+    async def scenario() -> set[str]:
+        async with Runtime.build(RuntimeConfig(hosts)) as runtime:
+            return {facts["network"]["mac"] for facts in runtime.facts().values()}
+
+    try:
+        assert len(asyncio.run(scenario())) == 3, "each has a hardware address of its own"
+    finally:
+        world.close()
 
 
 def test_the_module_refuses_a_host_that_is_not_fit(tmp_path: Path) -> None:

@@ -95,6 +95,29 @@ def test_haproxy_leads_to_those_that_are_ready(
         eventually(lambda: status(health) == 503)
 
 
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
+def test_haproxy_that_is_told_so_serves_both_families(
+    tmp_path: Path, servers: tuple[ApiServer, ApiServer]
+) -> None:
+    one, two = servers
+    port = free_port()
+    config = HaproxyConfig(
+        binds=(f"[::]:{port} v4v6",),
+        backends=(one.backend, two.backend),
+        health=f"127.0.0.1:{free_port()}",
+        max_connections=100,
+    )
+    file = tmp_path / "haproxy.cfg"
+    file.write_text(render.render("haproxy/config", config.data()))
+
+    checked = programs.run("haproxy", "-c", "-f", file)
+    with running("haproxy", "-db", "-f", str(file)):
+        eventually(lambda: asked(port) != "")
+        eventually(lambda: asked(port, "::1") != "")
+
+    assert checked.returncode == 0, checked.stderr
+
+
 def test_nginx_leads_to_those_that_answer(
     tmp_path: Path, servers: tuple[ApiServer, ApiServer]
 ) -> None:
@@ -123,11 +146,11 @@ def running(name: str, *args: str) -> Iterator[None]:
             process.terminate()
 
 
-def asked(port: int) -> str:
+def asked(port: int, address: str = "127.0.0.1") -> str:
     """Who answers by the load balancer; nobody if it is not there yet."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    connection = HTTPSConnection("127.0.0.1", port, timeout=5, context=context)
+    connection = HTTPSConnection(address, port, timeout=5, context=context)
     try:
         connection.request("GET", "/")
         return connection.getresponse().read().decode()

@@ -26,14 +26,29 @@ BOTH = ("kubeadm/init", "kubeadm/init-v1beta3")
 
 
 def kubeadms() -> list[str]:
-    """Those at hand: that of the system, and those that were built for such checks."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    built = sorted((cache / "kubexm-lab" / "kubeadm-check").glob("v*/kubeadm"))
+    """Those at hand: that of the system, and those that were built for such checks or the lab."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kubexm-lab"
+    places = ("kubeadm-check/v*/kubeadm", "software/parts/kubernetes-v*/kubeadm")
+    built = [path for place in places for path in sorted(cache.glob(place))]
     return [path for path in (shutil.which("kubeadm"), *map(str, built)) if path]
 
 
 needs_kubeadm = pytest.mark.skipif(not kubeadms(), reason="no kubeadm is at hand")
 each_kubeadm = pytest.mark.parametrize("program", kubeadms())
+
+
+ONE_FLAG = {
+    "ClusterConfiguration": {
+        "apiServer": {
+            "extraArgs": [
+                {"name": "profiling", "value": "false"},
+                {"name": "event-ttl", "value": "3h"},
+            ],
+            "extraVolumes": [{"name": "mine", "hostPath": "/a", "mountPath": "/a"}],
+        }
+    }
+}
+"""What an operator says who wants one flag more and one other."""
 
 
 def documents(name: str, sample: Any, overrides: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -139,6 +154,23 @@ class TestTheRealOne:
         assert "- --node-cidr-mask-size-ipv6=64\n" in manager
         assert "- --cluster-name=1e3\n" in manager
 
+    @each_kubeadm
+    def test_a_flag_of_the_operator_is_one_more(self, program: str, tmp_path: Path) -> None:
+        pods = tmp_path / "pods"
+        pods.mkdir()
+        text = render.merged(
+            render.source("kubeadm/init"), replace(FULL, patches="").data(), ONE_FLAG, "manifests"
+        )
+
+        words = ("init", "phase", "control-plane", "apiserver", "--dry-run")
+        valid = asked(program, text, tmp_path, "config", "validate")
+        found = asked(program, text, tmp_path, *words, KUBEADM_INIT_DRYRUN_DIR=str(pods))
+
+        assert (valid.returncode, found.returncode) == (0, 0), valid.stderr + found.stderr
+        api = (pods / "kube-apiserver.yaml").read_text(encoding="utf-8")
+        assert "- --profiling=false\n" in api
+        assert "- --encryption-provider-config=/etc/kubernetes/kubexm/encryption.yaml\n" in api
+
 
 class TestMeaning:
     @pytest.mark.parametrize("name", BOTH)
@@ -228,6 +260,17 @@ class TestMeaning:
         assert networking["podSubnet"] == "10.233.64.0/18"
         assert found["KubeProxyConfiguration"]["conntrack"] == {"min": 0}
         assert found["KubeProxyConfiguration"]["mode"] == "iptables"
+
+    def test_a_flag_of_the_operator_takes_no_other_away(self) -> None:
+        before = documents("kubeadm/init", FULL)["ClusterConfiguration"]["apiServer"]
+
+        found = documents("kubeadm/init", FULL, ONE_FLAG)["ClusterConfiguration"]["apiServer"]
+
+        said = {"profiling": "false", "event-ttl": "3h"}
+        assert args_of(found) == {**args_of(before), **said}
+        assert len(found["extraArgs"]) == len(args_of(found))
+        volumes = [volume["name"] for volume in found["extraVolumes"]]
+        assert volumes == ["audit-policy", "audit-logs", "encryption", "mine"]
 
     def test_both_versions_of_the_format_say_the_same(self) -> None:
         for sample in (PLAIN, FULL, WITHOUT):

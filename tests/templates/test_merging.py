@@ -36,6 +36,57 @@ def test_mappings_merge_and_all_else_is_replaced(value: Any, over: Any, outcome:
     assert merging.merged(value, over) == outcome
 
 
+KUBEADM = """\
+apiVersion: kubeadm.k8s.io/v1beta4
+kind: A
+args: [{name: a, value: x}, {name: b, value: x}]
+taints: [{key: a}]
+sans: [one]
+"""
+
+
+def in_kubeadms(text: str, over: Any) -> Any:
+    (found,) = formats.parsed(render.merged(text, {}, {"A": over}, "manifests"), "manifests")
+    return found
+
+
+def test_in_documents_of_kubeadm_things_with_names_are_merged_by_them() -> None:
+    over = {"args": [{"name": "c", "value": "y"}, {"name": "b", "value": "y"}]}
+
+    assert in_kubeadms(KUBEADM, over)["args"] == [
+        {"name": "a", "value": "x"},
+        {"name": "c", "value": "y"},
+        {"name": "b", "value": "y"},
+    ]
+
+
+def test_what_the_operator_names_twice_stays_twice() -> None:
+    twice = [{"name": "b", "value": "y"}, {"name": "b", "value": "z"}]
+
+    assert in_kubeadms(KUBEADM, {"args": twice})["args"] == [{"name": "a", "value": "x"}, *twice]
+
+
+@pytest.mark.parametrize(
+    ("key", "over"),
+    [
+        ("args", []),
+        ("args", ["a"]),
+        ("args", [{"name": "c"}, {"value": "y"}]),
+        ("taints", [{"key": "b"}]),
+        ("sans", ["two"]),
+        ("sans", [{"name": "two"}]),
+    ],
+)
+def test_other_lists_of_kubeadm_are_replaced(key: str, over: Any) -> None:
+    assert in_kubeadms(KUBEADM, {key: over})[key] == over
+
+
+def test_in_other_documents_every_list_is_replaced() -> None:
+    other = KUBEADM.replace("kubeadm.k8s.io/v1beta4", "v1")
+
+    assert in_kubeadms(other, {"args": [{"name": "c"}]})["args"] == [{"name": "c"}]
+
+
 @given(MAPPINGS, MAPPINGS)
 def test_what_is_laid_over_is_there_and_laying_it_again_changes_nothing(
     value: Any, over: Any
@@ -43,6 +94,8 @@ def test_what_is_laid_over_is_there_and_laying_it_again_changes_nothing(
     once = merging.merged(value, over)
 
     assert merging.merged(once, over) == once
+    named = merging.merged(value, over, by_name=True)
+    assert merging.merged(named, over, by_name=True) == named
     assert merging.merged(value, {}) == value
     assert merging.merged({}, over) == over
     assert set(once) == set(value) | set(over)

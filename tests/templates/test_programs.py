@@ -24,7 +24,7 @@ _UNITS = {
     "systemd/etcd-backup-timer": "kubexm-etcd-backup.timer",
     "systemd/routed": "kubexm-routed.service",
     "kubelet/dropin": "kubelet.service.d/10-kubexm.conf",
-    "proxy/environment": "kubelet.service.d/20-proxy.conf",
+    "proxy/environment": "kubelet.service.d/20-kubexm-proxy.conf",
 }
 
 

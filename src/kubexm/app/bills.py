@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from kubexm.app import clusters
 from kubexm.app.cluster_hosts import MACHINES
 from kubexm.app.params import ClusterParams
-from kubexm.app.remembered import stored_facts
-from kubexm.common.secrets import SecretRef
+from kubexm.app.remembered import Facts, stored_facts
+from kubexm.common.secrets import SecretRef, is_reference
 from kubexm.config.cluster import Cluster
 from kubexm.config.model.container_runtime import RegistryAccessSpec
 from kubexm.errors import InvalidInput, Problem, StepFailed
@@ -49,12 +49,15 @@ class Billed(msgspec.Struct, frozen=True):
     cluster: Cluster | None = None
 
 
-def billed(params: BillParams) -> Billed:
-    """The bill; `InvalidInput` with all that is wrong with the file, or can't be had."""
+def billed(params: BillParams, facts: Facts | None = None) -> Billed:
+    """The bill; `InvalidInput` with all that is wrong with the file, or can't be had.
+
+    `facts`: what hosts have told just now, beside what the store knows of them.
+    """
     known = catalog.load(params.catalogs)
     cluster = _cluster(params, known)
     if cluster is not None:
-        needs = declared.needs(cluster.declared, _told(cluster.declared.name))
+        needs = declared.needs(cluster.declared, _told(cluster.declared.name, facts or {}))
     else:
         needs = Needs(kubernetes=params.kubernetes or "", keeps_time=True)
     if params.architectures:
@@ -64,17 +67,32 @@ def billed(params: BillParams) -> Billed:
 
 def sources(cluster: Cluster | None, vault: SecretVault) -> Sources:
     """Where things come from beside what the catalog says; all that is missing for it at once."""
-    options = Options(buckets={"*": _buckets(os.environ)})
+    options = usual_options()
     if cluster is None:
         return Sources(options=options)
-    given = cluster.declared.spec.container_runtime.registries
-    problems = [*_unusable(given, vault)]
-    if problems:
+    ways, unusable = registries(cluster, vault)
+    if unusable:
+        problems = [problem for found in unusable.values() for problem in found]
         message = "images can't be pulled as the file says"
         raise InvalidInput(message, problems=problems, hint="nothing was fetched")
-    directory = cluster.document.directory or Path()
-    ways = {name: _way(access, directory, vault) for name, access in given.items()}
     return Sources(options=options, registries=ways)
+
+
+def registries(
+    cluster: Cluster, vault: SecretVault
+) -> tuple[dict[str, Way], dict[str, list[Problem]]]:
+    """How registries are reached, by their names; and those that kubexm itself can't reach so."""
+    given = cluster.declared.spec.container_runtime.registries
+    unusable = {name: [*_unusable(name, access, vault)] for name, access in given.items()}
+    directory = cluster.document.directory or Path()
+    usable = {name: access for name, access in given.items() if not unusable[name]}
+    ways = {name: _way(access, directory, vault) for name, access in usable.items()}
+    return ways, {name: found for name, found in unusable.items() if found}
+
+
+def usual_options() -> Options:
+    """How files are fetched, by what the environment says."""
+    return Options(buckets={"*": _buckets(os.environ)})
 
 
 def unlocked(wanted: BillOfMaterials) -> list[str]:
@@ -94,11 +112,12 @@ def _cluster(params: BillParams, known: catalog.Catalog) -> Cluster | None:
     return clusters.read(cluster, known)
 
 
-def _told(name: str) -> Mapping[str, Arch]:
-    """The architectures that hosts told in earlier runs."""
+def _told(name: str, facts: Facts) -> Mapping[str, Arch]:
+    """The architectures that hosts told, just now or in earlier runs."""
     known = {MACHINES[arch]: arch for arch in ARCHES}
-    facts, _ = stored_facts(name)
-    told = {host: str(each.facts.get("arch", "")) for host, each in facts.items()}
+    stored, _ = stored_facts(name)
+    both = {host: each.facts for host, each in stored.items()} | {**facts}
+    told = {host: str(each.get("arch", "")) for host, each in both.items()}
     return {host: known[machine] for host, machine in told.items() if machine in known}
 
 
@@ -114,26 +133,30 @@ def _buckets(environment: Mapping[str, str]) -> Access:
     )
 
 
-def _unusable(given: Mapping[str, RegistryAccessSpec], vault: SecretVault) -> Iterator[Problem]:
-    for name, access in given.items():
-        where = f"{_REGISTRIES}.{name}"
-        if access.insecure:
-            message = "kubexm itself believes no certificate that it can't check"
-            yield Problem(message, f"{where}.insecure", "give the `ca` of the registry")
-        if access.auth is not None:
-            try:
-                vault.reveal(SecretRef(access.auth.password))
-            except StepFailed as error:
-                yield Problem(error.message, f"{where}.auth.password", error.hint)
+def _unusable(name: str, access: RegistryAccessSpec, vault: SecretVault) -> Iterator[Problem]:
+    where = f"{_REGISTRIES}.{name}"
+    if access.insecure:
+        message = "kubexm itself believes no certificate that it can't check"
+        yield Problem(message, f"{where}.insecure", "give the `ca` of the registry")
+    if access.auth is not None:
+        try:
+            _revealed(access.auth.password, vault)
+        except StepFailed as error:
+            yield Problem(error.message, f"{where}.auth.password", error.hint)
 
 
 def _way(access: RegistryAccessSpec, directory: Path, vault: SecretVault) -> Way:
     login = None
     if access.auth is not None:
-        login = Login(access.auth.username, vault.reveal(SecretRef(access.auth.password)))
+        login = Login(access.auth.username, _revealed(access.auth.password, vault))
     return Way(
         mirrors=access.mirrors,
         ca_file=directory / access.ca if access.ca else None,
         plain_http=access.plain_http,
         login=login,
     )
+
+
+def _revealed(password: str, vault: SecretVault) -> str:
+    """A password; who allows it may have written it out."""
+    return vault.reveal(SecretRef(password)) if is_reference(password) else password

@@ -21,10 +21,14 @@ def inventory(cluster: Cluster) -> tuple[InventoryHost, ...]:
     declared = cluster.declared
     settled, _ = ways(declared.spec, declared.members, cluster.document.directory)
     control_node = InventoryHost(CONTROL_NODE, "localhost", "local", (CONTROL_NODE,))
-    return (control_node, *(_host(member, settled[member.name]) for member in declared.members))
+    return (
+        control_node,
+        *(named_host(member, settled[member.name]) for member in declared.members),
+    )
 
 
-def _host(member: Member, ssh: SshSettings | None) -> InventoryHost:
+def named_host(member: Member, ssh: SshSettings | None = None) -> InventoryHost:
+    """A host of the file; without the way to it for who only plans."""
     return InventoryHost(
         member.name,
         member.address,

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from kubexm.app import versions
+from kubexm.app.named import Named
 from kubexm.app.params import ClusterParams
-from kubexm.config.cluster import RULES, Cluster, read_cluster
-from kubexm.config.members import GROUPS
+from kubexm.config import sound, ways
+from kubexm.config.cluster import RULES, Cluster, checked
+from kubexm.config.members import GROUPS, members
 from kubexm.config.model.cluster import ClusterFile
 from kubexm.config.reference import Explained, explained
-from kubexm.config.rules.rule import Declared
-from kubexm.document import literals
+from kubexm.config.rules.rule import Declared, Rule
+from kubexm.document import literals, problems, source
 from kubexm.document.schema import Schema, json_schema
-from kubexm.document.source import DataPath
+from kubexm.document.source import DataPath, Document
+from kubexm.errors import InvalidCluster, Problem
 from kubexm.resource import catalog
 from kubexm.runtime.secrets import HIDDEN
+
+_SEE = "see docs/reference/cluster-file.md, which describes every key"
+_OF_HOSTS = "spec.hosts"
+_HOSTS: frozenset[DataPath] = frozenset({("spec", "hosts"), ("spec", "roleGroups")})
+_STAND_IN = {"name": "host", "address": "host.invalid"}
+"""In place of hosts that can't be read; no rule that goes by hosts sees it."""
+_PLACE = re.compile(r"(.*):(\d+):(\d+)")
 
 
 class Roles(msgspec.Struct, frozen=True):
@@ -38,11 +50,17 @@ class Summary(msgspec.Struct, frozen=True, rename="camel"):
     endpoint: str
     etcd: str
     network: str
+    warnings: Sequence[Problem] = ()
+    """What is probably not meant as it is written."""
 
 
 def validate(params: ClusterParams) -> Summary:
-    """What a file declares; `InvalidCluster` with all that is wrong with it."""
-    declared = read(params).declared
+    """What a file declares; `InvalidCluster` with all that is wrong with it, and what it names."""
+    return summary(read_whole(params).declared)
+
+
+def summary(declared: Declared, warnings: Sequence[Problem] = ()) -> Summary:
+    """The same of a file that was read."""
     return Summary(
         declared.name,
         declared.spec.kubernetes.version,
@@ -54,6 +72,7 @@ def validate(params: ClusterParams) -> Summary:
         declared.endpoint_kind,
         declared.etcd_kind,
         declared.spec.network.plugin,
+        warnings,
     )
 
 
@@ -79,9 +98,73 @@ def schema() -> Schema:
 def read(params: ClusterParams, known: catalog.Catalog | None = None) -> Cluster:
     """The cluster of a file, held against the catalog too."""
     known = known or catalog.load(params.catalogs)
-    rules = (*RULES, *versions.rules(known))
+    return _checked(source.read(params.file), params, versions.rules(known))
+
+
+def read_whole(
+    params: ClusterParams, known: catalog.Catalog | None = None, templates: Path | None = None
+) -> Cluster:
+    """The same with all that the file names beside itself; all that is wrong comes at once.
+
+    `templates`: where those of the operator lie, if that is not for the file to say.
+    """
+    known = known or catalog.load(params.catalogs)
+    document = source.read(params.file)
     allow = params.allow_literal_secrets
-    return read_cluster(params.file, allow_literal_secrets=allow, rules=rules)
+    beside = Named(document, templates, allow_literal_secrets=allow)
+    try:
+        cluster = _checked(document, params, (*versions.rules(known), *beside.rules()))
+    except InvalidCluster as error:
+        raise told_together(error, beside.problems) from None
+    if beside.problems:
+        said = "is not a valid cluster"
+        raise problems.refusal(InvalidCluster, document, said, beside.problems, is_all=True)
+    return cluster
+
+
+def told_together(error: InvalidCluster, more: Iterable[Problem]) -> InvalidCluster:
+    """The same error with more problems, each once, in the order of the file."""
+    found = sorted(dict.fromkeys((*error.problems, *more)), key=_place)
+    return InvalidCluster(error.message, problems=found, where=error.where, hint=error.hint)
+
+
+def _place(problem: Problem) -> tuple[str, int, int]:
+    place = _PLACE.fullmatch(problem.where)
+    return (place[1], int(place[2]), int(place[3])) if place else (problem.where, 0, 0)
+
+
+def _checked(document: Document, params: ClusterParams, more: Sequence[Rule]) -> Cluster:
+    rules = (*RULES, *more)
+    try:
+        return checked(document, allow_literal_secrets=params.allow_literal_secrets, rules=rules)
+    except InvalidCluster as error:
+        if not _lacks_hosts(document, error):
+            raise
+        raise told_together(error, _without_hosts(document, rules)) from None
+
+
+def _lacks_hosts(document: Document, error: InvalidCluster) -> bool:
+    """Whether a file is all there but for its hosts, which are wrong or missing."""
+    body = document.data.get("spec") if isinstance(document.data, dict) else None
+    is_wrong = any(problem.message.startswith(_OF_HOSTS) for problem in error.problems)
+    return isinstance(body, dict) and (is_wrong or "hosts" not in body)
+
+
+def _without_hosts(document: Document, rules: Sequence[Rule]) -> list[Problem]:
+    """What is wrong with a file whose hosts can't be read, by all that does not go by hosts."""
+    data = deepcopy(document.data)
+    data["spec"]["hosts"] = [_STAND_IN]
+    data["spec"].pop("roleGroups", None)
+    file, mistakes = ClusterFile.read(data)
+    part = (file, frozenset[DataPath]()) if file else sound.sound_part(data, mistakes)
+    if part is None:
+        return []
+    spec, gaps = part[0].spec, part[1] | _HOSTS
+    stand_in = Declared(part[0].metadata.name, spec, members(spec))
+    found = [one for rule in rules if rule.applies(gaps) for one in rule.judge(stand_in)]
+    _, of_ways = ways.ways(spec, stand_in.members, document.directory)
+    found += [one for one in of_ways if one.path[:2] == ("spec", "ssh")]
+    return problems.placed(found, document, _SEE)
 
 
 def _in_full(cluster: Cluster) -> dict[str, Any]:

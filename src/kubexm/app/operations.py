@@ -9,8 +9,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from kubexm.app import across, clusters
+from kubexm.app import across, clusters, misfits, versions
 from kubexm.app.cluster_hosts import MACHINES, inventory
+from kubexm.app.named import HOOKS
 from kubexm.app.params import Operation, OperationParams
 from kubexm.app.remembered import Facts, stored_facts
 from kubexm.common.counting import few
@@ -20,14 +21,14 @@ from kubexm.common.roles import CONTROL_NODE
 from kubexm.config.cluster import Cluster
 from kubexm.config.rules.rule import Declared
 from kubexm.document import problems
-from kubexm.errors import InvalidCluster, InvalidPipeline, Problem
+from kubexm.errors import InvalidCluster, Problem
 from kubexm.pipeline import create, delete
-from kubexm.pipeline.whole import MODULES, as_graph, indispensable
+from kubexm.pipeline.whole import as_graph, indispensable
 from kubexm.plan.fragment import ExecutionFragment
 from kubexm.resource import catalog, declared, materials
 from kubexm.resource.entries import ARCHES, Arch
 from kubexm.sim.settings import Machine, WorldSettings
-from kubexm.spec.hooks import PlannedHooks, plan_hooks, unknown_parts
+from kubexm.spec.hooks import PlannedHooks, plan_hooks
 from kubexm.spec.inventory import InventoryHost
 from kubexm.spec.planner import PlannedPipeline
 from kubexm.task.context import API_PORT, ClusterContext, bracketed
@@ -36,7 +37,6 @@ from kubexm.task.operator_files import OperatorFiles
 from kubexm.templates import overlays
 from kubexm.templates.overlays import Overlays
 
-_HOOKS = ("spec", "hooks")
 _SEE = "see docs/reference/cluster-file.md, which describes every key"
 _PIPELINES: Mapping[Operation, Callable[[ClusterContext, PlannedHooks], ExecutionFragment]] = {
     "create-cluster": create.create_cluster,
@@ -53,19 +53,20 @@ def plan(
     declares nothing.
     """
     known = catalog.load(params.cluster.catalogs)
-    cluster = clusters.read(params.cluster, known)
+    cluster = clusters.read_whole(params.cluster, known, params.templates)
     hosts = inventory(cluster)
     told, trouble = _told(cluster.declared.name) if facts is None else (facts, ())
     ctx = _context(params, cluster, known, _architectures(hosts, told), digests)
     hooks = _hooks(params, cluster, hosts)
-    fragment = _PIPELINES[params.operation](ctx, hooks)
+    with misfits.told(cluster.document):
+        fragment = _PIPELINES[params.operation](ctx, hooks)
     _refuse(cluster, ctx)
     is_creation = params.operation == "create-cluster"
     return PlannedPipeline(
         graph=as_graph(ctx, fragment, groups=indispensable(ctx) if is_creation else ()),
         hosts=tuple(_with_variables(hosts, variables(ctx))),
         world=world(ctx),
-        warnings=(*trouble, *_warnings(ctx)),
+        warnings=(*trouble, *_warnings(ctx, cluster)),
         notices=tuple(_notices(hosts, told)),
         places=_places(params, hooks),
         judge=partial(_judged, cluster.declared) if is_creation else None,
@@ -129,24 +130,17 @@ def _hooks(
     params: OperationParams, cluster: Cluster, hosts: tuple[InventoryHost, ...]
 ) -> PlannedHooks:
     """The hooks of the file, as far as they are of this operation, or have to be taken back."""
-    if unknown := [*unknown_parts(cluster.document, _HOOKS, MODULES)]:
-        raise _invalid(cluster, problems.placed(unknown, cluster.document, _SEE))
     allow = params.cluster.allow_literal_secrets
-    try:
-        return plan_hooks(cluster.document, _HOOKS, hosts, allow_literal_secrets=allow)
-    except InvalidPipeline as error:
-        raise _invalid(cluster, error.problems) from error
+    return plan_hooks(cluster.document, HOOKS, hosts, allow_literal_secrets=allow)
 
 
 def _refuse(cluster: Cluster, ctx: ClusterContext) -> None:
     """What is wrong with files that the cluster file names is known once all have been read."""
     if ctx.files.findings:
-        raise _invalid(cluster, problems.placed(ctx.files.findings, cluster.document, _SEE))
-
-
-def _invalid(cluster: Cluster, found: Iterable[Problem]) -> InvalidCluster:
-    said = "is not a valid cluster"
-    return problems.refusal(InvalidCluster, cluster.document, said, [*found], is_all=True)
+        document = cluster.document
+        found = problems.placed(ctx.files.findings, document, _SEE)
+        said = "is not a valid cluster"
+        raise problems.refusal(InvalidCluster, document, said, found, is_all=True)
 
 
 def _with_variables(
@@ -156,8 +150,8 @@ def _with_variables(
         yield msgspec.structs.replace(host, vars=known.get(host.name, {}))
 
 
-def _warnings(ctx: ClusterContext) -> Iterator[Problem]:
-    yield from map(Problem, ctx.bill.warnings)
+def _warnings(ctx: ClusterContext, cluster: Cluster) -> Iterator[Problem]:
+    yield from versions.untested(cluster, ctx.bill.warnings)
     unknown = [file for file in ctx.bill.binaries if not file.sha256]
     if unknown and not ctx.is_bundled:
         names = ", ".join(sorted({f"{file.component} {file.version}" for file in unknown}))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import msgspec
 from msgspec.structs import replace as with_fields
 
-from kubexm.app import across, clusters, places
+from kubexm.app import across, artifacts, clusters, places, worlds
+from kubexm.app.artifacts import Sought
 from kubexm.app.cluster_hosts import MACHINES, inventory
 from kubexm.app.examining import REACHED, Looked, looked_at
 from kubexm.app.execution import Front
@@ -19,11 +21,12 @@ from kubexm.app.readiness import Readiness
 from kubexm.common.checks import CHECKS, Finding, Kind
 from kubexm.common.paths import Home
 from kubexm.common.roles import CONTROL_NODE, CONTROL_PLANE
+from kubexm.common.threads import in_thread
 from kubexm.config.cluster import Cluster
 from kubexm.config.rules.rule import Declared
 from kubexm.plan.graph import as_graph
 from kubexm.plan.select import named_hosts
-from kubexm.resource import catalog
+from kubexm.resource import bundle, catalog
 from kubexm.sim.settings import Machine, WorldSettings
 from kubexm.spec.inventory import InventoryHost
 from kubexm.step.preflight import Fit
@@ -39,6 +42,8 @@ class PreflightParams(msgspec.Struct, frozen=True):
     simulate: bool = False
     world: Path | None = None
     """Where the simulated world lies; by default under the data directory, by name."""
+    bundle: Path | None = None
+    """Where everything comes from, so that nobody outside is asked."""
 
 
 class Preflight(msgspec.Struct, frozen=True):
@@ -54,6 +59,8 @@ class Preflight(msgspec.Struct, frozen=True):
     """Checks that the file leaves out."""
     missing: tuple[str, ...] = ()
     """Hosts that could not be asked."""
+    notes: tuple[str, ...] = ()
+    """What else is worth knowing, such as checks that this look at hosts leaves out."""
 
     @property
     def is_refused(self) -> bool:
@@ -61,12 +68,12 @@ class Preflight(msgspec.Struct, frozen=True):
         return any(each.kind == "refusal" for each in self.findings)
 
 
-async def check(
-    params: PreflightParams, front: Front, home: Home, more: Sequence[Finding] = ()
-) -> Preflight:
-    """Connect to all hosts and make every check; `more` is what others have found already."""
+async def check(params: PreflightParams, front: Front, home: Home) -> Preflight:
+    """Connect to all hosts and make every check."""
     known = catalog.load(params.cluster.catalogs)
-    cluster = clusters.read(params.cluster, known)
+    cluster = clusters.read_whole(params.cluster, known)
+    if params.bundle is not None:
+        await in_thread(bundle.contents, params.bundle)  # what is none is told before a host is
     chosen = _chosen(cluster, params.hosts)
     steps = _steps(cluster.declared, known)
     with _world(params, cluster.declared, home) as world:
@@ -74,7 +81,18 @@ async def check(
         nothing = as_graph(cluster.declared.name, None, hosts=())
         Readiness(nothing, front.confirm, hosts=reached, vault=front.vault).require({})
         looked = await looked_at(chosen, steps, world, front, home)
-    return _told(cluster.declared, chosen, steps, looked, more)
+    things = await _things(params, looked, front, home)
+    return _told(cluster.declared, chosen, steps, looked, things)
+
+
+async def _things(
+    params: PreflightParams, looked: Looked, front: Front, home: Home
+) -> list[Finding] | None:
+    """What can't be had of all that the cluster needs; None in a simulation."""
+    if params.simulate:
+        return None
+    sought = Sought(params.cluster, looked.facts, params.bundle)
+    return await artifacts.lacking(sought, home, front.vault)
 
 
 def _chosen(cluster: Cluster, patterns: Sequence[str]) -> list[InventoryHost]:
@@ -100,7 +118,7 @@ def _told(
     chosen: Sequence[InventoryHost],
     steps: Mapping[str, Fit],
     looked: Looked,
-    more: Sequence[Finding],
+    things: Sequence[Finding] | None,
 ) -> Preflight:
     asked = {host.name: steps[host.name] for host in chosen if host.name not in looked.lost}
     facts = {name: told for name, told in looked.facts.items() if name in asked}
@@ -109,15 +127,16 @@ def _told(
         *_of_lost(declared, looked),
         *_settled(looked),
         *across.across(facts, declared),
-        *(each for each in more if each.check not in skip),
+        *(things or ()),
     ]
     return Preflight(
         cluster=declared.name,
         hosts=tuple(host.name for host in chosen),
-        made=_made(declared, chosen, asked, more),
+        made=_made(declared, chosen, asked, with_things=things is not None),
         findings=tuple(_in_order(found, chosen)),
         skipped=tuple(name for name in CHECKS if name in skip),
         missing=tuple(looked.lost),
+        notes=(artifacts.NOT_SIMULATED,) if things is None else (),
     )
 
 
@@ -156,7 +175,8 @@ def _made(
     declared: Declared,
     chosen: Sequence[InventoryHost],
     steps: Mapping[str, Fit],
-    more: Sequence[Finding],
+    *,
+    with_things: bool,
 ) -> dict[str, tuple[str, ...]]:
     """By check the hosts on which it was made, in the order of the checks."""
     found: dict[str, list[str]] = {REACHED: [host.name for host in chosen]}
@@ -165,7 +185,8 @@ def _made(
             found.setdefault(name, []).append(host)
     if len(steps) > 1:
         found |= {name: [*steps] for name in across.JUDGES}
-    found |= {each.check: [*steps] for each in more}
+    if with_things:
+        found[artifacts.CHECK] = [CONTROL_NODE]
     skip = declared.spec.preflight.skip
     return {name: tuple(found[name]) for name in CHECKS if found.get(name) and name not in skip}
 
@@ -176,7 +197,8 @@ def _world(params: PreflightParams, declared: Declared, home: Home) -> Iterator[
     path = places.world_path(home, declared.name, params.world)
     if not params.simulate:
         yield None
-    elif (path / "world.json").exists():
+    elif (path / worlds.DOCUMENT).exists():
+        _refuse_another(path, declared)
         yield path
     else:
         from kubexm.sim.world import World
@@ -184,6 +206,23 @@ def _world(params: PreflightParams, declared: Declared, home: Home) -> Iterator[
         with TemporaryDirectory(prefix="kubexm-") as directory:
             World.create(Path(directory), _settings(declared)).close()
             yield Path(directory)
+
+
+def _refuse_another(path: Path, declared: Declared) -> None:
+    """A world whose hosts are not those of the file would tell what is true of other hosts.
+
+    Other settings may differ: a host that is too small is what a simulation is made for.
+    """
+    from kubexm.sim.world import World
+
+    with closing(World.open(path)) as world:
+        made = world.settings
+    for member in declared.members:
+        kind = next((glob for glob in made.machines if fnmatchcase(member.name, glob)), "")
+        machine = made.machines.get(kind, made.machine)
+        is_like = member.arch is None or machine.arch == MACHINES[member.arch]
+        if made.addresses.get(member.name) != member.internal or not is_like:
+            raise worlds.another(path)
 
 
 def _settings(declared: Declared) -> WorldSettings:

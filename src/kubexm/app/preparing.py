@@ -1,18 +1,21 @@
-"""What an operation on a cluster needs before it can be planned for good: facts, and its bundle."""
+"""What an operation on a cluster needs before it can be planned for good: facts, and its things."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from kubexm.app import clusters, hosts
-from kubexm.app.bills import BillParams, billed
+from kubexm.app import artifacts, clusters, hosts
+from kubexm.app.artifacts import Sought, as_problems
 from kubexm.app.cluster_hosts import inventory
 from kubexm.app.execution import Front
 from kubexm.app.params import OperationParams, RunParams
+from kubexm.app.places import open_store
 from kubexm.app.remembered import Facts, stored_facts
+from kubexm.common.checks import Finding
 from kubexm.common.paths import Home
 from kubexm.common.roles import CONTROL_NODE
+from kubexm.common.threads import in_thread
 from kubexm.errors import InvalidInput
+from kubexm.pipeline import create
+from kubexm.plan.select import Selection
 from kubexm.resource import bundle
 from kubexm.resource.store import Store
 
@@ -23,33 +26,65 @@ async def prepared(params: RunParams, front: Front, home: Home) -> Facts | None:
     None if what is declared or stored will do.
     """
     source = params.plan.pipeline
-    if not isinstance(source, OperationParams) or params.simulate:
+    if not isinstance(source, OperationParams):
         return None
-    if source.bundle is not None and source.operation == "create-cluster":
-        await _brought(source, source.bundle, params.check, front, home)
-    return await _told(source, front, home)
+    if params.simulate:
+        front.warn(await in_thread(artifacts.foretold, Sought(source.cluster, {}, source.bundle)))
+        return None
+    if source.bundle is not None:
+        await in_thread(bundle.contents, source.bundle)  # what is none is told before a host is
+    facts = await _told(source, front, home)
+    if source.operation == "create-cluster":
+        await _at_hand(params, Sought(source.cluster, facts or {}, source.bundle), front, home)
+    return facts
 
 
-async def _brought(
-    source: OperationParams, path: Path, check: bool, front: Front, home: Home
-) -> None:
-    """All of a bundle in the store; one that lacks something is refused before anything begins."""
-    wanted = billed(BillParams(file=source.cluster.file, catalogs=source.cluster.catalogs))
-    lacking = bundle.missing(bundle.contents(path), wanted.bill)
-    if lacking:
-        raise InvalidInput(
-            f"the bundle `{path}` is not for this cluster",
-            problems=lacking,
-            hint="build one for it: kubexm bundle build -f FILE -o BUNDLE; nothing was changed",
+async def _at_hand(params: RunParams, sought: Sought, front: Front, home: Home) -> None:
+    """All that is needed can be had, else it is refused before anything begins; see to a bundle."""
+    is_part = params.plan.selection != Selection()
+    if sought.bundle is None and (is_part or await in_thread(_was_made, sought, home)):
+        return  # who wants a part, or has it all, need not have what the rest is made of
+    found = await artifacts.lacking(sought, home, front.vault)
+    # A dry run of a cluster that is there needs nothing of it.
+    is_needed = sought.bundle is not None or not params.check
+    front.warn(as_problems(found, "warning", *(() if is_needed else ("refusal",))))
+    if is_needed:
+        _require(sought, found)
+    if sought.bundle is not None and not params.check:
+        front.tell(f"bringing `{sought.bundle}` into the store of artifacts")
+        await bundle.load(sought.bundle, Store(home.artifacts))
+
+
+def _was_made(sought: Sought, home: Home) -> bool:
+    """Whether the cluster was made, and not deleted since: then nearly nothing is fetched."""
+    if not home.database.exists():
+        return False
+    with open_store(home.database) as store:
+        found = store.runs(clusters.read(sought.cluster).declared.name)
+        last = next((run for run in found if run.status == "Success" and not run.selected), None)
+        nodes = () if last is None else store.documents(last.id).graph.nodes
+        return any(id.startswith(f"{create.NAME}/") for id in nodes)
+
+
+def _require(sought: Sought, found: list[Finding]) -> None:
+    problems = as_problems(found, "refusal")
+    if not problems:
+        return
+    if sought.bundle is not None:
+        message = f"the bundle `{sought.bundle}` is not for this cluster"
+        hint = "build one for it: kubexm bundle build -f FILE -o BUNDLE; nothing was changed"
+    else:
+        message = "what the cluster needs can't be had"
+        hint = (
+            "nothing was changed; to go on without this check, write"
+            f" `preflight: {{skip: [{artifacts.CHECK}]}}` in the `spec` of the file"
         )
-    if not check:
-        front.tell(f"bringing `{path}` into the store of artifacts")
-        await bundle.load(path, Store(home.artifacts))
+    raise InvalidInput(message, problems=problems, hint=hint)
 
 
 async def _told(source: OperationParams, front: Front, home: Home) -> Facts | None:
     """What is asked of hosts whose architecture is neither declared nor known from before."""
-    cluster = clusters.read(source.cluster)
+    cluster = clusters.read_whole(source.cluster, templates=source.templates)
     known, _ = stored_facts(cluster.declared.name)
     members = [host for host in inventory(cluster) if host.name != CONTROL_NODE]
     unknown = [host for host in members if "arch" not in host.facts and host.name not in known]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
+from kubexm.config.cluster import Cluster
 from kubexm.config.rules.rule import Declared, Rule
-from kubexm.document.findings import Finding
-from kubexm.errors import InvalidInput
+from kubexm.document.findings import Finding, written_path
+from kubexm.errors import InvalidInput, Problem
 from kubexm.resource.catalog import KUBERNETES, Catalog
 
+_TESTED = "take a version that is tested with it, or try the two on hosts that you can lose"
 _Asked = Callable[[Declared], str | None]
 _KUBERNETES = ("spec", "kubernetes", "version")
 _PLACES: dict[str, tuple[tuple[str, ...], _Asked]] = {
@@ -49,6 +51,19 @@ def rules(catalog: Catalog) -> tuple[Rule, ...]:
         Rule(f"version-of-{name}", (place, _KUBERNETES), _judge(catalog, name))
         for name, (place, _) in _PLACES.items()
     )
+
+
+def untested(cluster: Cluster, warnings: Iterable[str]) -> Iterator[Problem]:
+    """What a bill of materials warns of, at the version that the file names.
+
+    What the file leaves to us goes with the Kubernetes that it names.
+    """
+    for text in warnings:
+        component = text.split("`")[1]
+        place, asked = _PLACES.get(component, _PLACES[KUBERNETES])
+        named = place if asked(cluster.declared) is not None else _KUBERNETES
+        where = str(cluster.document.at(named))
+        yield Problem(f"{written_path(named)}: {text}", where, _TESTED)
 
 
 def _judge(catalog: Catalog, name: str) -> Callable[[Declared], Iterator[Finding]]:

@@ -13,7 +13,8 @@ from kubexm.common.paths import Home
 from kubexm.errors import InvalidInput
 from kubexm.sim.settings import WorldSettings
 
-_DOCUMENT = "world.json"
+DOCUMENT = "world.json"
+"""The file by which a directory is a simulated world."""
 ANOTHER = "make another one with `--simulate --world NEW`, or remove that directory"
 SAME = (
     "a task stays in its world: leave `simulate` as it was, or run the file anew"
@@ -28,7 +29,7 @@ def world_of(params: RunParams, planned: Planned, home: Home) -> Iterator[Path |
         yield None
         return
     path = places.world_path(home, planned.graph.name, params.world)
-    if params.check and not (path / _DOCUMENT).exists():
+    if params.check and not (path / DOCUMENT).exists():
         from tempfile import TemporaryDirectory
 
         from kubexm.sim.world import World
@@ -58,7 +59,7 @@ def _prepared(path: Path, planned: Planned, home: Home) -> Path:
 def _make_world(path: Path, settings: WorldSettings) -> None:
     from kubexm.sim.world import World
 
-    if (path / _DOCUMENT).exists():
+    if (path / DOCUMENT).exists():
         return
     _refuse_what_is_none(path)
     with suppress(InvalidInput):  # another process may have been faster
@@ -86,7 +87,12 @@ def refuse_if_another(path: Path, planned: Planned, hint: str = ANOTHER) -> None
     with closing(World.open(path)) as world:
         if planned.world in (WorldSettings(), world.settings):
             return
-    raise InvalidInput(
+    raise another(path, hint)
+
+
+def another(path: Path, hint: str = ANOTHER) -> InvalidInput:
+    """That a world is not what is asked for."""
+    return InvalidInput(
         f"the simulated world in `{path}` was made with other settings than `simulate` has now",
         hint=hint,
     )

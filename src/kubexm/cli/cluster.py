@@ -115,7 +115,7 @@ def _confirm(cluster: ClusterParams) -> None:
     from kubexm.cli import asking
     from kubexm.errors import Refused
 
-    name = clusters.validate(cluster).name
+    name = clusters.read(cluster).declared.name
     given = asking.answer(f"delete cluster `{name}` with all its data? Type its name:", "--yes")
     if given != name:
         raise Refused(f"found `{given}`, want `{name}`", hint="nothing was changed")

@@ -91,7 +91,11 @@ def validate(
     output: Output = "text",
 ) -> int:
     """Check a cluster file."""
-    found = clusters.validate(ClusterParams(file, allow_literal_secrets, catalog))
+    from kubexm.app import validating
+    from kubexm.cli import messages
+
+    found = validating.validate(ClusterParams(file, allow_literal_secrets, catalog))
+    messages.warn(found.warnings)
     if output != "text":
         document(found, output)
         return 0

@@ -33,6 +33,7 @@ def exit_code(found: Preflight) -> int:
 def as_text(found: Preflight) -> str:
     """A table of checks and results, the worst first; then what was found, and what to do."""
     lines = [table(("CHECK", "RESULT", "HOSTS"), [*_rows(found)]), "", *_details(found)]
+    lines += [f"note: {note}" for note in found.notes]
     lines.append(_counts(found))
     if found.is_refused:
         lines.append(f"hint: {_LEAVE_OUT}")
@@ -99,6 +100,7 @@ def as_data(found: Preflight) -> dict[str, Any]:
         "fit": not found.is_refused,
         "hosts": [*found.hosts],
         "missing": [*found.missing],
+        "notes": [*found.notes],
         "checks": [
             _check(found, name) for name in CHECKS if name in found.made or name in found.skipped
         ],

@@ -14,6 +14,7 @@ from kubexm.plan.select import Selection
 
 if TYPE_CHECKING:
     from kubexm.app.params import PlanParams
+    from kubexm.app.planning import Planned
 
 
 def run(
@@ -137,12 +138,11 @@ def _looked_at(params: PlanParams, simulate: bool, output: Format, logged: bool)
 
 def _told(params: PlanParams, output: Format) -> int:
     """What a run would do, as far as that is known without a host."""
-    from kubexm.app import planning
     from kubexm.app.outlook import outlook
     from kubexm.app.params import OperationParams
     from kubexm.cli import messages, plans
 
-    seen = outlook(planning.plan(params))
+    seen = outlook(_planned(params))
     if output == "text":
         is_operation = isinstance(params.pipeline, OperationParams)
         say(plans.by_module(seen) if is_operation else plans.overview(seen))
@@ -150,6 +150,22 @@ def _told(params: PlanParams, output: Format) -> int:
         messages.warn(seen.warnings)
         document(plans.as_data(seen), output)
     return 0
+
+
+def _planned(params: PlanParams) -> Planned:
+    """A plan, with what the bundle lacks that it is to be carried out with."""
+    from msgspec.structs import replace
+
+    from kubexm.app import planning
+    from kubexm.app.params import OperationParams
+
+    planned, source = planning.plan(params), params.pipeline
+    if not isinstance(source, OperationParams) or source.bundle is None:
+        return planned
+    from kubexm.app.artifacts import Sought, foretold
+
+    lacking = foretold(Sought(source.cluster, bundle=source.bundle))
+    return replace(planned, warnings=(*planned.warnings, *lacking))
 
 
 def graph(
@@ -170,7 +186,7 @@ def graph(
     allow_literal_secrets: LiteralSecrets = False,
 ) -> int:
     """Draw the execution graph."""
-    from kubexm.app import planning, sources
+    from kubexm.app import sources
     from kubexm.app.params import PlanParams
     from kubexm.cli import messages, plans
 
@@ -183,7 +199,7 @@ def graph(
         templates=templates,
     )
     selection = Selection(only=only, from_=from_, skip=skip, hosts=hosts)
-    planned = planning.plan(PlanParams(source, selection))
+    planned = _planned(PlanParams(source, selection))
     messages.warn(planned.warnings)
     match output:
         case "json" | "yaml":

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from kubexm.cli.flags import Catalogs, Hosts, LiteralSecrets, Output
+from kubexm.cli.flags import Bundle, Catalogs, Hosts, LiteralSecrets, Output
 from kubexm.cli.output import document, say
 
 
@@ -16,6 +16,7 @@ def preflight(
     *,
     file: Annotated[Path, Parameter(name=["--file", "-f"], help="The cluster file, YAML or JSON.")],
     hosts: Hosts = (),
+    bundle: Bundle = None,
     catalog: Catalogs = (),
     simulate: Annotated[
         bool, Parameter(negative=(), help="On simulated hosts; no real host is touched.")
@@ -42,7 +43,7 @@ def preflight(
     front = Front(warn=messages.warn)
     if terminal.is_interactive():
         front.vault = SecretVault(terminal.secret)
-    params = PreflightParams(cluster, hosts, simulate, world)
+    params = PreflightParams(cluster, hosts, simulate, world, bundle)
     found = asyncio.run(check(params, front, Home.from_environment()))
     if output == "text":
         say(fitness.as_text(found))

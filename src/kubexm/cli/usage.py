@@ -25,10 +25,8 @@ def _misunderstood(error: CycloptsError, arguments: Sequence[str]) -> tuple[str,
     if files and not {"-f", "--file"}.intersection(arguments):
         return f"`{files[0]}` is given without `-f`", f"{command} -f {files[0]}"
     if ("-f", "-") in pairwise(arguments) or ("--file", "-") in pairwise(arguments):
-        return (
-            "a pipeline can't be read from standard input",
-            "write it to a file, and give `-f FILE`",
-        )
+        message = f"{_file_of(error.command_chain)} can't be read from standard input"
+        return message, "write it to a file, and give `-f FILE`"
     hint = f"`{command} --help` shows what there is"
     if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
         return f"`{error.unused_tokens[0]}` is one word too many", hint
@@ -37,12 +35,22 @@ def _misunderstood(error: CycloptsError, arguments: Sequence[str]) -> tuple[str,
     return str(error), hint
 
 
+def _file_of(chain: Sequence[str] | None) -> str:
+    """What kind of file a command is about."""
+    match (*(chain or ()), ""):
+        case ("plan" | "graph" | "hosts", *_):
+            return "a pipeline or cluster file"
+        case ("run" | "task" | "", *_):
+            return "a pipeline file"
+    return "a cluster file"
+
+
 def _missing(error: MissingArgumentError, command: str, argument: Argument) -> tuple[str, str]:
     """What to say of something that was left out: a required one, or the value of an option."""
     if error.keyword is not None:
         return f"`{error.keyword}` needs a value", f"`{command} --help` shows which"
     if "--file" in argument.names:
-        return f"`{command}` needs a pipeline file", f"{command} -f FILE"
+        return f"`{command}` needs {_file_of(error.command_chain)}", f"{command} -f FILE"
     if argument.name == "TASK":
         return f"`{command}` needs the id of a run", "`kubexm task list` shows the ids"
     return f"`{command}` needs {argument.name}", f"`{command} --help` shows what it can be"

@@ -10,6 +10,9 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     from difflib import get_close_matches  # noqa: PLC0415 who makes no mistake needs none
 
     words = list(known)
+    # One that is written right but for its case is alike in few letters: `podCidr`, `podCIDR`.
+    if same := [name for name in words if name.lower() == word.lower()]:
+        return same[0]
     # Half of a word that begins otherwise is most often another word.
     alike = [name for name in words if name[:1] == word[:1]]
     found = get_close_matches(word, words, n=1, cutoff=0.7)

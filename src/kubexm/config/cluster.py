@@ -10,7 +10,7 @@ import msgspec
 from kubexm.config import hosts, sound, ways
 from kubexm.config.members import members
 from kubexm.config.model.cluster import ClusterFile
-from kubexm.config.rules import endpoint, etcd, network, preflight, settings
+from kubexm.config.rules import addons, endpoint, etcd, network, ports, preflight, settings
 from kubexm.config.rules import hosts as of_hosts
 from kubexm.config.rules.rule import Declared, Rule
 from kubexm.document import literals, problems, source
@@ -23,8 +23,10 @@ RULES: tuple[Rule, ...] = (
     *endpoint.RULES,
     *etcd.RULES,
     *network.RULES,
+    *ports.RULES,
     *preflight.RULES,
     *settings.RULES,
+    *addons.RULES,
 )
 _SEE = "see docs/reference/cluster-file.md, which describes every key"
 _INVALID = "is not a valid cluster"
@@ -65,7 +67,8 @@ def checked(
     found = [problems.finding_of(mistake, ClusterFile) for mistake in mistakes]
     found += _of_hosts(document)
     if not allow_literal_secrets:
-        found += literals.findings(document.data)
+        told = {finding.path for finding in found}
+        found += (one for one in literals.findings(document.data) if one.path not in told)
     part = (file, _NO_GAPS) if file else sound.sound_part(document.data, mistakes)
     declared = None
     if part is not None and not any(finding.path[:2] == ("spec", "hosts") for finding in found):

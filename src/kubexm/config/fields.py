@@ -8,7 +8,17 @@ from collections.abc import Callable
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from kubexm.document.fields import InSchema, seconds
+from kubexm.common.secrets import is_reference
+from kubexm.document import ranges
+from kubexm.document.fields import (
+    Address,
+    FilePath,
+    InSchema,
+    as_ip,
+    is_dns_name,
+    seconds,
+    unbracketed,
+)
 from kubexm.document.findings import shown
 from kubexm.document.forms import After, BadValue, Before, Filled
 
@@ -16,10 +26,17 @@ _DNS_LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
 _DOMAIN = rf"(?=.{{1,253}}$){_DNS_LABEL}(?:\.{_DNS_LABEL})*"
 _WORD = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 _VERSION = re.compile(r"v?(\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?)")
+_ZONE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+){0,2}")
+_BELOW_ROOT = r"(?:/(?!\.{1,2}(?:/|$))[^\s/]+)+/?"
 _LONGEST = 100 * 366 * 86400.0
 _TEXT_OR_LIST = InSchema(
     '{"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}'
 )
+
+
+def _in_one_line(text: str) -> str:
+    """What was found, also where an end of a line is what is wrong with it."""
+    return shown(text.replace("\r", "\\r").replace("\n", "\\n"))
 
 
 def _matching(pattern: str, wanted: str, hint: str) -> After:
@@ -29,7 +46,7 @@ def _matching(pattern: str, wanted: str, hint: str) -> After:
     def judge(text: str) -> str:
         if compiled.fullmatch(text):
             return text
-        raise BadValue(f"found {shown(text)}, want {wanted}", hint)
+        raise BadValue(f"found {_in_one_line(text)}, want {wanted}", hint)
 
     return After(judge)
 
@@ -41,7 +58,7 @@ def _parsed(parse: Callable[[str], object], wanted: str, hint: str) -> After:
         try:
             return str(parse(text))
         except ValueError:
-            raise BadValue(f"found {shown(text)}, want {wanted}", hint) from None
+            raise BadValue(f"found {_in_one_line(text)}, want {wanted}", hint) from None
 
     return After(judge)
 
@@ -54,6 +71,37 @@ def _version(text: str) -> str:
     return f"v{found[1]}"
 
 
+def _address(text: str) -> object:
+    if (found := as_ip(text)) is None:
+        raise ValueError("no address, or one with a zone")
+    return found
+
+
+def _addresses(text: str) -> object:
+    """One address, or a range; brackets around one of IPv6 are left."""
+    pattern = ranges.parse(text)
+    if None in (as_ip(unbracketed(one)) for one in (pattern.first, pattern.last)):
+        raise ValueError("a name, or a number too large")
+    return text
+
+
+def _host_name(text: str) -> object:
+    if not is_dns_name(text):
+        raise ValueError("no name")
+    return text
+
+
+def _time_zone(text: str) -> str:
+    from zoneinfo import available_timezones  # noqa: PLC0415 few files name a zone
+
+    # A machine without a list of zones can't tell; a host will.
+    known = available_timezones() if _ZONE.fullmatch(text) else {""}
+    if known and text not in known:
+        hint = "write one such as `Europe/Berlin`; `timedatectl list-timezones` has all of them"
+        raise BadValue(f"found {_in_one_line(text)}, want a time zone", hint)
+    return text
+
+
 def _network(text: str) -> object:
     if "/" not in text:
         raise ValueError("a single address")
@@ -63,14 +111,17 @@ def _network(text: str) -> object:
 def _name_or_address(text: str) -> object:
     if re.fullmatch(_DOMAIN, text) and not text.rpartition(".")[2].isdecimal():
         return text
-    return ipaddress.ip_address(text)
+    return _address(text)
 
 
 def _url(*schemes: str) -> Callable[[str], object]:
     def parse(text: str) -> object:
         parts = urlsplit(text)
-        if parts.scheme not in schemes or not parts.hostname:
-            raise ValueError("another scheme, or no host")
+        # A port that is none is told when it is asked for.
+        if parts.scheme not in schemes or not parts.hostname or parts.port == 0:
+            raise ValueError("another scheme, no host, or no port")
+        if any(letter.isspace() for letter in text):
+            raise ValueError("a blank")
         return text
 
     return parse
@@ -92,7 +143,25 @@ def _long_duration(value: Any) -> float:
     return float(number)
 
 
+def _below_root(text: str) -> str:
+    """A directory that is read with all that is in it."""
+    if text.strip("/"):
+        return text
+    raise BadValue(f"found {shown(text)}, want a directory", "write the path of one below `/`")
+
+
+def _reference(value: Any) -> str:
+    """A reference alone: steps take this one to hosts, and plans hold no secret."""
+    if isinstance(value, str) and is_reference(value):
+        return value
+    # What was written may be the secret itself: it is not repeated.
+    hint = "write `env://NAME`, `file:///PATH` or `prompt://WHAT`"
+    raise BadValue("found no reference to a secret, want one", hint)
+
+
 Version = Annotated[str, After(_version)]
+DirectoryPath = Annotated[FilePath, After(_below_root)]
+SecretReference = Annotated[str, Before(_reference)]
 KubeName = Annotated[
     str,
     _matching(
@@ -122,7 +191,14 @@ LabelValue = Annotated[
 ]
 IpAddress = Annotated[
     str,
-    _parsed(ipaddress.ip_address, "an IP address", "write one such as `10.0.0.10` or `fd00::1`"),
+    _parsed(_address, "an IP address", "write one such as `10.0.0.10` or `fd00::1`"),
+]
+IpAddresses = Annotated[
+    Address,
+    _parsed(_addresses, "an IP address", "write one such as `10.0.0.10`, or a range of them"),
+]
+HostAlias = Annotated[
+    str, _parsed(_host_name, "the name of a host", "use letters, digits, `-`, `_` and `.`")
 ]
 Cidr = Annotated[
     str,
@@ -152,9 +228,37 @@ RegistryHost = Annotated[
         "write it as image names do, such as `docker.io` or `registry.internal:5000`",
     ),
 ]
+ChartUrl = Annotated[
+    str,
+    _parsed(
+        _url("https", "http", "oci"),
+        "the address of a repository of charts",
+        "write one such as `https://charts.example.com` or `oci://registry.example.com/charts`",
+    ),
+]
+ChartVersion = Annotated[
+    str,
+    _matching(
+        r"v?\d+(?:\.\d+){0,2}(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?",
+        "the version of a chart",
+        "write one version, whole, such as `4.13.3`; `helm search repo NAME --versions` lists them",
+    ),
+]
 AbsolutePath = Annotated[
     str,
-    _matching(r"/(?:[^\s/]+/?)*", "an absolute path", "write one that begins with `/`, no blanks"),
+    _matching(
+        _BELOW_ROOT,
+        "an absolute path below `/`",
+        "write one such as `/var/lib/data`, without blanks, `.` and `..`",
+    ),
+]
+ExportedPath = Annotated[
+    str,
+    _matching(
+        rf"/|{_BELOW_ROOT}",
+        "an absolute path",
+        "write one that begins with `/`, without blanks, `.` and `..`",
+    ),
 ]
 Interface = Annotated[
     str, _matching(r"[^\s/]{1,15}", "the name of an interface", "write one such as `eth0`")
@@ -169,12 +273,48 @@ SysctlKey = Annotated[
 ]
 ModuleName = Annotated[
     str,
-    _matching(r"[A-Za-z0-9_-]{1,56}", "a module of the kernel", "write one such as `nf_conntrack`"),
+    _matching(
+        r"[A-Za-z0-9_][A-Za-z0-9_-]{0,55}",
+        "a module of the kernel",
+        "write one such as `nf_conntrack`",
+    ),
 ]
-TimeZone = Annotated[
+PackageName = Annotated[
     str,
     _matching(
-        r"[A-Za-z]+(?:/[A-Za-z0-9_+-]+){0,2}", "a time zone", "write one such as `Europe/Berlin`"
+        r"[A-Za-z0-9@][A-Za-z0-9@.+_:~=/^*-]*",
+        "the name of a package",
+        "write one such as `nfs-common`, an entry for each, without blanks",
+    ),
+]
+TimeZone = Annotated[str, After(_time_zone)]
+Line = Annotated[
+    str,
+    # A tab stands between the parts of some settings of the kernel.
+    _matching(
+        r"[^\x00-\x08\x0a-\x1f\x7f\x85\u2028\u2029]*", "a text of one line", "leave it in one line"
+    ),
+]
+Word = Annotated[
+    str,
+    _matching(
+        r"[^\s\x00-\x1f\x7f]+", "a text without blanks", "leave out blanks and ends of lines"
+    ),
+]
+FlagName = Annotated[
+    str,
+    _matching(
+        r"[A-Za-z0-9]+(?:[-._][A-Za-z0-9]+)*",
+        "the name of a flag",
+        "write it without `--` and without its value, such as `log-level`",
+    ),
+]
+FeatureGate = Annotated[
+    str,
+    _matching(
+        r"[A-Za-z][A-Za-z0-9]*",
+        "the name of a feature",
+        "write one such as `ContextualLogging`",
     ),
 ]
 LongDuration = Annotated[float, Before(_long_duration)]

@@ -14,6 +14,7 @@ from kubexm.common.roles import CONTROL_NODE
 from kubexm.document import ranges
 from kubexm.document.findings import Finding
 from kubexm.document.ranges import MAX_HOSTS, BadRange, Pattern
+from kubexm.document.source import DataPath
 
 Written = Mapping[str, Any]
 
@@ -28,7 +29,10 @@ def entries(body: Written) -> Iterator[tuple[int, Written]]:
 
 def pattern(entry: Written, key: str) -> Pattern | None:
     """The ranges under a key; None if there is no text, or one that can't be read."""
-    text = entry.get(key)
+    return _pattern(entry.get(key))
+
+
+def _pattern(text: Any) -> Pattern | None:
     if not isinstance(text, str):
         return None
     try:
@@ -76,14 +80,24 @@ def _it(names: Sequence[str]) -> str:
 
 def addresses(entry: Written) -> Iterator[Finding]:
     """Ranges of addresses that are longer or shorter than those of the names."""
-    name, address = pattern(entry, "name"), pattern(entry, "address")
-    if name is None or address is None or not address.has_ranges or name.size == address.size:
+    name, inner = pattern(entry, "name"), entry.get("internalAddresses")
+    written: list[tuple[DataPath, Pattern | None]] = [(("address",), pattern(entry, "address"))]
+    if isinstance(inner, list):
+        texts = enumerate(inner)
+        written += ((("internalAddresses", at), _pattern(text)) for at, text in texts)
+    for place, address in written:
+        if name is not None and address is not None:
+            yield from _of_size(name, address, place)
+
+
+def _of_size(name: Pattern, address: Pattern, place: DataPath) -> Iterator[Finding]:
+    if not address.has_ranges or name.size == address.size:
         return
     message = f"found {address.size} addresses, want {name.size}, as many as there are names"
-    hint = f"write a range of {name.size}, or leave `address` out"
+    hint = f"write a range of {name.size}, or leave `{place[0]}` out"
     if not name.has_ranges:
         hint = "write one address, or a range in `name` too"
-    yield Finding(("address",), message, hint)
+    yield Finding(place, message, hint)
 
 
 def local(entry: Written) -> Iterator[Finding]:

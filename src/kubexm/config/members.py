@@ -10,6 +10,7 @@ from kubexm.common.roles import CONTROL_PLANE, ETCD, LOADBALANCER, REGISTRY, WOR
 from kubexm.config.model.cluster import ClusterSpec
 from kubexm.config.model.hosts import Arch, HostSpec, RoleGroups, TaintSpec
 from kubexm.document import ranges
+from kubexm.document.fields import as_ip, unbracketed
 from kubexm.document.source import DataPath
 
 GROUPS = (CONTROL_PLANE, WORKER, ETCD, LOADBALANCER, REGISTRY)
@@ -21,7 +22,7 @@ class Member(msgspec.Struct, frozen=True):
     name: str
     address: str
     internal: tuple[str, ...]
-    """The addresses that the others know it by, one of each family."""
+    """The IP addresses that the others know it by, one of each family, as programs write them."""
     roles: tuple[str, ...]
     number: int
     """Its entry in the file, which may stand for several."""
@@ -78,7 +79,13 @@ def _named(
         internal = [_each(text, names) for text in host.internal_addresses or ()]
         for at, name in enumerate(names):
             known = tuple(texts[at] for texts in internal) or (addresses[at],)
-            yield name, addresses[at], known, host, number
+            yield name, addresses[at], tuple(map(_normal, known)), host, number
+
+
+def _normal(text: str) -> str:
+    """An address as programs write it; a name as it is, which a rule refuses."""
+    found = as_ip(unbracketed(text))
+    return text if found is None else str(found)
 
 
 def _each(text: str | None, names: Sequence[str]) -> list[str]:

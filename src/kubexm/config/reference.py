@@ -13,8 +13,8 @@ from typing import Any, get_args
 
 import msgspec
 
-from kubexm.common.nearest import did_you_mean
-from kubexm.config.model.cluster import ClusterFile
+from kubexm.common.nearest import did_you_mean, nearest
+from kubexm.config.model.cluster import ClusterFile, ClusterSpec
 from kubexm.document import pages
 from kubexm.document.docstrings import class_text, field_texts
 from kubexm.document.forms import Field, Form
@@ -24,24 +24,41 @@ from kubexm.errors import InvalidInput
 PAGE = "cluster-file.md"
 _WORDS = {
     **pages.WORDS,
+    "Address": "IP address or DNS name, or a [range](#ranges) of them",
+    "OneAddress": "IP address or DNS name",
     "Version": "version",
+    "SecretReference": "[secret](#secrets), by reference",
     "KubeName": "name as Kubernetes takes it",
     "DomainName": "domain name",
     "LabelKey": "key of a label",
     "LabelValue": "value of a label",
     "IpAddress": "IP address",
+    "IpAddresses": "IP address, or a [range](#ranges) of them",
+    "HostAlias": "name of a host",
     "Cidrs": "network, or a list of two",
     "DnsNameOrAddress": "name or IP address",
     "HttpsUrl": "address with `https://`",
     "RegistryUrl": "address with `https://` or `http://`",
     "RegistryHost": "host of a registry",
-    "AbsolutePath": "absolute path",
+    "ChartUrl": "address with `https://`, `http://` or `oci://`",
+    "ChartVersion": "version of a chart",
+    "AbsolutePath": "absolute path below `/`",
+    "ExportedPath": "absolute path",
+    "DirectoryPath": "path",
     "Interface": "name of an interface",
     "SysctlKey": "setting of the kernel",
     "ModuleName": "module of the kernel",
+    "PackageName": "name of a package",
     "TimeZone": "time zone",
+    "Line": "text of one line",
+    "Word": "text without blanks",
     "LongDuration": "duration",
+    "Hooks": "mapping of modules to steps by moment",
 }
+_PLACE = re.compile(r"\[[^]]*\]")
+_WHOLE = (
+    "write the whole path, such as `spec.network.podCIDR`; `kubexm config explain spec` lists keys"
+)
 _NOTE = "<!-- Written by `python -m kubexm.config.reference docs/reference`; edit the sources. -->"
 _LINK = re.compile(r"\[([^]]*)\]\(#[^)]*\)")
 _OPENING = """# Cluster file
@@ -97,17 +114,33 @@ def page() -> str:
 
 
 def explained(path: str) -> Explained:
-    """What may be said under a key, given as `spec.network.podCIDR`."""
+    """What may be said under a key, given as `spec.network.podCIDR`.
+
+    `network.podCIDR` is the same, and so is `spec.hosts[0].name` as `spec.hosts.name`.
+    """
+    words = _from_the_top(path)
     found = Explained("", "mapping", "", class_text(ClusterFile), _keys(ClusterFile))
     form: type[Form] | None = ClusterFile
-    for word in path.split("."):
+    for word in words:
         if form is None:
             raise _unknown(path, word, [])
         name, field = _field(form, path, word)
         below = _form_within(field.annotation)
-        found = _told(path, form, name, below)
+        found = _told(".".join(words), form, name, below)
         form = below
     return found
+
+
+def _from_the_top(path: str) -> list[str]:
+    """The words of the whole path, also of one without the `spec` that most keys are in."""
+    words = _PLACE.sub("", path).split(".")
+    if words[0] in ClusterFile.aliases():
+        return words
+    if words[0] in ClusterSpec.aliases():
+        return ["spec", *words]
+    near = nearest(words[0], (*ClusterFile.aliases(), *ClusterSpec.aliases()))
+    hint = f"did you mean `{near}`?" if near else _WHOLE
+    raise InvalidInput(f"`{path}`: there is no key `{words[0]}`", hint=hint)
 
 
 def _told(path: str, form: type[Form], name: str, below: type[Form] | None) -> Explained:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from typing import Annotated, Any, Literal
 
@@ -13,6 +14,8 @@ from kubexm.document.forms import After, BadValue, Before, Filled, Range
 from kubexm.document.ranges import BadRange, Pattern
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_DNS_NAME = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*")
 _USER = re.compile(r"[^\s-]\S*")
 _LONGEST_NAME = 100
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?(?:(\d+)ms)?")
@@ -20,6 +23,7 @@ _SECONDS = (86400.0, 3600.0, 60.0, 1.0, 0.001)
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d+)?)%")
 _LONGEST = 366 * 86400.0
 _BY_REFERENCE = "write `env://NAME`, `file:///PATH` or `prompt://WHAT`"
+_ALONE = "write it alone: no port, no user, no `https://`, and numbers without zeros in front"
 _A_DURATION = "write `30s`, `5m`, `1h30m` or seconds"
 
 
@@ -34,8 +38,34 @@ def _host_name(text: str) -> str:
 
 
 def _address(text: str) -> str:
-    _pattern(text)
+    _addressed(_pattern(text), text)
     return text
+
+
+def _addressed(pattern: Pattern, text: str) -> None:
+    """Each end of the ranges is an address; what lies between them is one, too."""
+    for one in (pattern.first, pattern.last):
+        if as_ip(unbracketed(one)) is None and not is_dns_name(one):
+            raise BadValue(f"found {shown(text)}, want an IP address or a DNS name", _ALONE)
+
+
+def as_ip(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address in a text as all hosts know it: a zone (`%eth0`) is one host's own."""
+    try:
+        return None if "%" in text else ipaddress.ip_address(text)
+    except ValueError:
+        return None
+
+
+def is_dns_name(text: str) -> bool:
+    """Whether a text is a name, as hosts files and DNS have it, and no address with a mistake."""
+    is_number = text.rpartition(".")[2].isdecimal()
+    return not is_number and _DNS_NAME.fullmatch(text) is not None
+
+
+def unbracketed(text: str) -> str:
+    """An IPv6 address without the brackets that it may be written in."""
+    return text[1:-1] if text.startswith("[") and text.endswith("]") else text
 
 
 def _pattern(text: str) -> Pattern:
@@ -46,8 +76,10 @@ def _pattern(text: str) -> Pattern:
 
 
 def _one_address(text: str) -> str:
-    if _pattern(text).has_ranges:
+    pattern = _pattern(text)
+    if pattern.has_ranges:
         raise BadValue(f"found `{text[:40]}`, want one address", "write it without a range")
+    _addressed(pattern, text)
     return text
 
 

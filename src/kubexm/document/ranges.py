@@ -14,6 +14,7 @@ MAX_HOSTS = 10_000
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 _NUMBERS = re.compile(r"([0-9]{1,18}):([0-9]{1,18})")
 _LETTERS = re.compile(r"([a-z]):([a-z])|([A-Z]):([A-Z])")
+_DASH = re.compile(r"([0-9]+|[a-zA-Z]) *- *([0-9]+|[a-zA-Z])")
 _BOTH_ENDS = "write both ends, such as `[01:20]` or `[a:f]`"
 
 
@@ -65,6 +66,13 @@ class Pattern(msgspec.Struct, frozen=True):
         return map("".join, itertools.product(*parts))
 
     @property
+    def first(self) -> str:
+        """The first of its texts; no other has more zeros in front of a number."""
+        return "".join(
+            part if isinstance(part, str) else part.written(part.first) for part in self.parts
+        )
+
+    @property
     def last(self) -> str:
         """The last of its texts; no other is longer."""
         return "".join(
@@ -106,7 +114,10 @@ def _range(written: str, inner: str) -> Range:
         first, last = (text for text in found.groups() if text)
         _goes_up(first, last, ord(first), ord(last))
         return Range(ord(first), ord(last))
-    raise BadRange(f"found `{written[:40]}`, want a range of numbers or of letters")
+    hint = _BOTH_ENDS
+    if found := _DASH.fullmatch(inner):
+        hint = f"write both ends with a colon between them: `[{found[1]}:{found[2]}]`"
+    raise BadRange(f"found `{written[:40]}`, want a range of numbers or of letters", hint)
 
 
 def _numbers(first: str, last: str) -> Range:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from kubexm.common.nearest import did_you_mean
 from kubexm.errors import InvalidFile, InvalidInput, Problem
@@ -70,11 +71,14 @@ class Catalog(msgspec.Struct, frozen=True):
     """Answers out of the entries of one or more catalogs."""
 
     entries: Entries
+    named: dict[str, dict[str, str]] = {}
+    """The defaults that catalogs of users name, by release line and component."""
 
     @property
     def digest(self) -> str:
         """Changes when anything in it does, so that a stored graph can tell."""
-        return sha256(msgspec.json.encode(self.entries, order="deterministic")).hexdigest()
+        said = (self.entries, self.named) if self.named else self.entries
+        return sha256(msgspec.json.encode(said, order="deterministic")).hexdigest()
 
     @property
     def minors(self) -> tuple[str, ...]:
@@ -115,6 +119,18 @@ class Catalog(msgspec.Struct, frozen=True):
             message = f"no version of `{component}` is the default for Kubernetes `{kubernetes}`"
             raise InvalidInput(message, hint=f"name one: {_listed(self.versions(component))}")
         return found
+
+    def has_default(self, component: str, kubernetes: str) -> bool:
+        """Whether any version of a component is taken with a version of Kubernetes."""
+        known = self.entries.components.get(component)
+        named = self.line(kubernetes).defaults.get(component, "")
+        return known is not None and bool(named or known.default)
+
+    def stacked_etcd(self, kubernetes: str) -> str:
+        """The etcd that kubeadm runs: its own choice, unless a user's catalog names a default."""
+        minor = versions.parse(self.version(KUBERNETES, kubernetes)).minor
+        named = self.named.get(minor, {}).get("etcd")
+        return self.version("etcd", named or self.expected(kubernetes).etcd.partition("-")[0])
 
     def expected(self, kubernetes: str) -> Expected:
         """What the kubeadm of this version takes by itself."""
@@ -228,12 +244,32 @@ def load(files: Sequence[Path] = ()) -> Catalog:
     from kubexm.resource.forms import mistakes  # noqa: PLC0415 and of the right form
 
     sources = _sources(files)
-    whole = reduce(reading.overlaid, (data for _, data in sources), _packaged_data())
+    nothing: reading.Data = {}
+    theirs = reduce(reading.overlaid, (data for _, data in sources), nothing)
+    whole = reading.overlaid(_packaged_data(), theirs)
     blamed = [(_OURS, _packaged_data()), *sources]
     _refuse_any(reading.problems(mistakes(whole, partial=False), blamed))
-    entries = msgspec.convert(whole, Entries)
+    entries = _without_left_out(msgspec.convert(whole, Entries))
     _refuse_any(reading.problems(list(contradictions(entries)), blamed))
-    return Catalog(entries)
+    return Catalog(entries, _named(theirs))
+
+
+def _without_left_out(entries: Entries) -> Entries:
+    lines = {
+        minor: replace(line, defaults=_given(line.defaults))
+        for minor, line in entries.kubernetes.items()
+    }
+    return replace(entries, kubernetes=lines)
+
+
+def _named(data: reading.Data) -> dict[str, dict[str, str]]:
+    lines = data.get("kubernetes", {})
+    found = {minor: _given(line.get("defaults", {})) for minor, line in lines.items()}
+    return {minor: defaults for minor, defaults in found.items() if defaults}
+
+
+def _given(defaults: dict[str, str]) -> dict[str, str]:
+    return {component: version for component, version in defaults.items() if version}
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
 
@@ -13,13 +14,14 @@ import msgspec
 from kubexm.common.threads import in_thread
 from kubexm.document import source
 from kubexm.errors import InvalidFile, InvalidInput, Refused, StepFailed
-from kubexm.resource import fetch, http, images, keys, manifests, versions
+from kubexm.resource import fetch, http, images, keys, manifests, sources, versions
 from kubexm.resource.catalog import ChartRelease
 from kubexm.resource.fetch import Artifact, Options, Progress
 from kubexm.resource.images import Reference
 from kubexm.resource.manifests import Manifest
 from kubexm.resource.registries import Giving
 from kubexm.resource.registry import Registry
+from kubexm.resource.sources import FileSource
 from kubexm.resource.store import Store
 
 OCI = "oci://"
@@ -27,6 +29,7 @@ CONTENT = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 """The kind of the layer that is a chart."""
 LARGEST_INDEX = 64 << 20
 _SHA256 = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
+_ELSEWHERE = "serve it by HTTP, or copy it and write `file:///DIRECTORY`"
 _LOOK = "look at the repository, or download the chart and give its path"
 
 
@@ -86,6 +89,32 @@ def chosen(chart: ChartRelease, releases: Sequence[Release]) -> Release:
 async def _index(chart: ChartRelease, options: Options) -> str:
     """The index of a repository, which lists all its charts."""
     url = f"{chart.repository.rstrip('/')}/index.yaml"
+    if chart.repository.startswith("s3://"):
+        raise InvalidInput(f"found {url}, want a repository and no bucket", hint=_ELSEWHERE)
+    path = _path(url)
+    data = await (_download(url, options) if path is None else in_thread(_read, path))
+    return data.decode("utf-8", "replace")
+
+
+def _path(url: str) -> Path | None:
+    """Where the index of a repository lies that is a directory of this machine."""
+    place = sources.parse(url) if url.startswith("file://") else None
+    return place.path if isinstance(place, FileSource) else None
+
+
+def _read(path: Path) -> bytes:
+    """The index of a repository that is a directory."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(LARGEST_INDEX + 1)
+    except OSError as error:
+        hint = "write the index by `helm repo index DIRECTORY`, or give the path of the chart"
+        raise StepFailed(f"can't read `{path}`: {error.strerror}", hint=hint) from error
+    _require_small(len(data), str(path))
+    return data
+
+
+async def _download(url: str, options: Options) -> bytes:
     data = bytearray()
     try:
         async with http.client(options.web) as client, client.stream("GET", url) as response:
@@ -93,14 +122,18 @@ async def _index(chart: ChartRelease, options: Options) -> str:
                 raise StepFailed(f"{url} answers {response.status_code}", hint=_LOOK)
             async for piece in response.aiter_bytes():
                 data += piece
-                if len(data) > LARGEST_INDEX:
-                    raise StepFailed(f"{url} has more than {LARGEST_INDEX:,} bytes", hint=_LOOK)
+                _require_small(len(data), url)
     except httpx.HTTPError as error:
         message = f"no answer from {url}: {http.reason(error, options.web)}"
         raise StepFailed(message, hint=_LOOK) from error
     except (httpx.InvalidURL, UnicodeError) as error:
         raise StepFailed(f"{url} is no address of a repository", hint=_LOOK) from error
-    return data.decode("utf-8", "replace")
+    return bytes(data)
+
+
+def _require_small(size: int, url: str) -> None:
+    if size > LARGEST_INDEX:
+        raise StepFailed(f"{url} has more than {LARGEST_INDEX:,} bytes", hint=_LOOK)
 
 
 def _section(index: str, name: str) -> str:

@@ -24,6 +24,13 @@ VersionName = Annotated[
         description="a version such as `v1.36.3`",
     ),
 ]
+VersionOrNone = Annotated[
+    str,
+    Meta(
+        pattern=r"^(v?[0-9]{1,9}(\.[0-9]{1,9}){0,3}([-+][0-9A-Za-z.+_-]+)?)?\Z",
+        description="a version such as `v1.36.3`, or an empty text for none",
+    ),
+]
 Name = Annotated[
     str, Meta(pattern=r"^[a-z][a-z0-9-]*\Z", description="a name such as `cni-plugins`")
 ]
@@ -42,6 +49,15 @@ Url = Annotated[
 ]
 
 
+Repository = Annotated[
+    str,
+    Meta(
+        pattern=r"^(https?|file|oci)://\S+\Z",
+        description="a repository such as `https://mine.lan/charts` or `file:///srv/charts`",
+    ),
+]
+
+
 class Artifact(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A file to fetch; `{version}`, `{bare}`, `{arch}` and `{file}` are filled in."""
 
@@ -54,7 +70,8 @@ class Artifact(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Chart(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A Helm chart in a repository of them."""
 
-    repository: Url
+    repository: Repository
+    """An address, or a directory of this machine with its `index.yaml`."""
     name: str
     version: str
 
@@ -111,7 +128,9 @@ class Line(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     default: VersionName
     expected: dict[VersionName, Expected]
     """By the patch version from which on it holds."""
-    defaults: dict[Name, VersionName] = {}
+    defaults: dict[Name, VersionOrNone] = {}
+    """What is taken of each component; by an empty text a catalog of a user leaves out what ours
+    names."""
     fits: dict[Name, Fit] = {}
 
 

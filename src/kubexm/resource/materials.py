@@ -148,6 +148,8 @@ class _Plan:
 
     def _add(self, part: Part) -> None:
         """The files, images and charts of a part in the version that was chosen."""
+        if not part.needed and not self._catalog.has_default(part.component, self.kubernetes):
+            return
         version = self._version(part.component)
         if version is None:
             return
@@ -217,8 +219,7 @@ class _Plan:
         if explicit := self._needs.versions.get(component):
             return self._catalog.version(component, explicit)
         if component == "etcd" and self._needs.etcd == "stacked":
-            tag = self._catalog.expected(self.kubernetes).etcd
-            return self._catalog.version("etcd", tag.partition("-")[0])
+            return self._catalog.stacked_etcd(self.kubernetes)
         # Of an unknown Kubernetes nothing is the default, and that it is unknown was said.
         return self._catalog.default(component, self.kubernetes) if self.kubernetes else ""
 

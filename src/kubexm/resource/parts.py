@@ -25,6 +25,8 @@ class Part(msgspec.Struct, frozen=True):
     names: tuple[str, ...]
     used_on: tuple[str, ...]
     reason: str
+    needed: bool = True
+    """Whether the cluster can't be without it; what it can is left out if the catalog has none."""
 
     def has(self, name: str) -> bool:
         return not self.names or name in self.names
@@ -118,7 +120,8 @@ def _names(needs: Needs) -> Iterator[Part]:
 
 def _tools(needs: Needs) -> Iterator[Part]:
     if "crictl" in needs.tools:
-        yield Part("crictl", (), KUBE_NODES, "people look into the runtime by crictl")
+        reason = "people look into the runtime by crictl"
+        yield Part("crictl", (), KUBE_NODES, reason, needed=False)
     if "helm" in needs.tools:
         yield Part("helm", (), CONTROL_PLANE, "people install charts by helm")
     if needs.charts or needs.network == "cilium":

@@ -10,11 +10,14 @@ from kubexm.runner import files
 from kubexm.runner.host import Command, Completed, Host
 
 _DIRECTORY = "/etc/modules-load.d"
+_TRACES = {"br_netfilter": "/proc/sys/net/bridge/bridge-nf-call-iptables"}
+"""What shows that the kernel has something that leaves no directory when it is built in."""
 
 
 def loaded_command(host: Host, name: str, *, sudo: bool | None = None) -> Command:
     """Ask whether a module is loaded, or part of the kernel; `is_loaded` reads the answer."""
-    return host.command("test", "-d", f"/sys/module/{_kernel_name(name)}", sudo=sudo)
+    trace = _TRACES.get(_kernel_name(name), f"/sys/module/{_kernel_name(name)}")
+    return host.command("test", "-e", trace, sudo=sudo)
 
 
 def is_loaded(answer: Completed) -> bool:

@@ -10,7 +10,7 @@ from kubexm.connector.base import Completed
 from kubexm.sim import standins
 from kubexm.sim.daemons import Daemon, Ended, Start
 from kubexm.sim.shell import Program, Shell, failed, said
-from kubexm.sim.state import Socket
+from kubexm.sim.state import EVERY_IPV4, Socket
 
 _HAPROXY = "/etc/haproxy/haproxy.cfg"
 _NGINX = "/etc/nginx/nginx.conf"
@@ -142,7 +142,9 @@ def _blocks(tokens: Iterator[str], path: str, *, top: bool = False) -> tuple[Blo
 def _socket(place: str, forwards: tuple[str, ...]) -> Socket:
     address, _, port = place.rpartition(":")
     address = address.strip("[]")
-    return Socket(int(port), "" if address in ("*", "0.0.0.0", "::", ":") else address, forwards)  # noqa: S104
+    # Both mean IPv4 alone by what names no address.
+    address = EVERY_IPV4 if address in ("", "*") else address
+    return Socket(int(port), "" if address == "::" else address, forwards)
 
 
 def haproxy(shell: Shell, args: Sequence[str]) -> Completed:

@@ -48,6 +48,8 @@ class Containerd(Daemon):
         socket = config.get("grpc", {}).get("address", layout.CONTAINERD_SOCKET)
         start.shell.files.make_directory(dirname(socket), 0o711, parents=True)
         start.shell.files.write(socket, b"", mode=0o660)
+        if start.shell.files.lookup(layout.CNI_CONFIG) is None:
+            start.shell.files.make_directory(layout.CNI_CONFIG, 0o700, parents=True)
         start.shell.state.set(_CELL, msgspec.json.encode(started).decode())
         return ()
 
@@ -59,13 +61,14 @@ class Containerd(Daemon):
 
 def started(shell: Shell) -> Started | None:
     """What containerd was started with; None if it does not run."""
-    found = shell.state.get(_CELL)
+    found = shell.state.get(_CELL) if is_running(shell) else None
     return msgspec.json.decode(found, type=Started) if isinstance(found, str) else None
 
 
 def is_running(shell: Shell) -> bool:
-    """Whether containerd answers."""
-    return shell.state.get(_CELL) is not None
+    """Whether containerd answers; it ends when the directory goes that it watches for networks."""
+    watched = shell.files.lookup(layout.CNI_CONFIG)
+    return watched is not None and shell.state.get(_CELL) is not None
 
 
 def systemd_cgroup(shell: Shell) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from hashlib import sha256
 
 from kubexm.common.facts import FACTS_SCRIPT
 from kubexm.common.probing import PROBING_SCRIPT
@@ -85,9 +85,9 @@ def _told(shell: Shell) -> Iterator[str]:
 
 def _mac(address: str) -> str:
     """A hardware address made of another one, so that no two hosts have the same."""
-    return ":".join(
-        f"{part:02x}" for part in b"\x02\x00" + ipaddress.ip_address(address).packed[-4:]
-    )
+    # Hashed: a name has no bytes of an address, and those of IPv6 may differ in front only.
+    digest = sha256(address.encode()).digest()
+    return ":".join(f"{part:02x}" for part in b"\x02" + digest[:5])
 
 
 def _tools(shell: Shell) -> Iterator[str]:

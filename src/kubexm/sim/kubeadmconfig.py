@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -26,7 +26,7 @@ class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="cam
 class Arg(_Part, frozen=True):
     """A flag of a program, without its dashes."""
 
-    name: str
+    name: Annotated[str, msgspec.Meta(min_length=1)]
     value: str
 
 

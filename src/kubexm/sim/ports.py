@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from kubexm.sim.registered import DAEMONS
 from kubexm.sim.shell import Shell
-from kubexm.sim.state import Service, Socket
+from kubexm.sim.state import EVERY_IPV4, Service, Socket
 
 LOOPBACK = frozenset(("127.0.0.1", "::1", "localhost"))
-_ALL = frozenset(("", "*", "0.0.0.0", "::"))  # noqa: S104  # asked, not bound
+_ALL = frozenset(("", "*", EVERY_IPV4, "::"))
 
 
 def listeners(shell: Shell) -> Iterator[tuple[str, Socket]]:
@@ -68,7 +68,7 @@ def addresses_by(shell: Shell) -> dict[str, int]:
 
 
 def _accepts(socket: Socket, address: str, port: int) -> bool:
-    if socket.port != port:
+    if socket.port != port or (socket.address == EVERY_IPV4 and ":" in address):
         return False
     here = LOOPBACK if address in LOOPBACK | _ALL else (address,)
     return socket.address in _ALL or socket.address in here

@@ -32,6 +32,10 @@ class Inode(msgspec.Struct, frozen=True, tag="path", omit_defaults=True, gc=Fals
     target: str = ""
 
 
+EVERY_IPV4 = "0.0.0.0"  # noqa: S104  # nobody binds it
+"""All addresses of a host that are no IPv6."""
+
+
 class Socket(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where somebody accepts TCP connections; without an address, at all of them."""
 

@@ -200,7 +200,7 @@ class Rendered(Step):
     overrides: dict[str, Any] = field(default_factory=dict)
     """Values that win over what comes out, by key: mappings are merged, all else is replaced, and
     `null` takes a key out. For `manifests` each stands under the `kind` that it is about, or under
-    `kind/name`."""
+    `kind/name`; in those of kubeadm, lists of entries with a `name` are merged by it."""
     format: Format = "text"
     """What the file is; `overrides` need `yaml`, `manifests`, `json` or `toml`."""
     mode: Mode = None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from kubexm.common.checks import CHECKS, Finding, Kind
 from kubexm.common.nearest import did_you_mean
 from kubexm.errors import Refused
@@ -12,7 +14,12 @@ from kubexm.runner.host import Host
 from kubexm.runner.probed import probed_of
 from kubexm.runner.probing import Knock, Questions
 from kubexm.runtime.contexts import StepContext
-from kubexm.step import preflight_machine, preflight_network, preflight_others
+from kubexm.step import (
+    preflight_machine,
+    preflight_network,
+    preflight_others,
+    preflight_packages,
+)
 from kubexm.step.contract import Outcome, Step, Verdict
 from kubexm.step.parameters import BadParameter
 from kubexm.step.preflight_look import Found, Judge, Look, Place, Wanted
@@ -24,6 +31,7 @@ JUDGES: Mapping[str, Judge] = {
     **preflight_others.JUDGES,
 }
 """How each check of a host by itself is made."""
+_PACKAGES = "packages"
 SECONDS = probing.SECONDS
 """More than all of it takes on any host."""
 HELD = frozenset(
@@ -83,6 +91,8 @@ class Fit(Wanted, Step):
         ask = probing.command(host, self._questions(place))
         (answer,) = await host.batch((ask,))
         look = Look(host.name, self, host.facts, probed_of(Host.checked(("preflight",), answer)))
+        if _PACKAGES in self.checks:
+            look = await _with_packages(host, look)
         return [finding for name in self.checks for finding in _findings(name, look)]
 
     def _questions(self, place: Place) -> Questions:
@@ -93,6 +103,15 @@ class Fit(Wanted, Step):
             f"{self.endpoint} {self.endpoint_port}" if self.endpoint else "",
             tuple(Knock(peer.host, peer.address, port) for peer, port in peers),
         )
+
+
+async def _with_packages(host: Host, look: Look) -> Look:
+    """The same with what is known of packages that are missing; few hosts have to be asked."""
+    if not (names := preflight_packages.missing(look)):
+        return look
+    manager = look.facts["package_manager"]
+    answers = await host.batch(preflight_packages.questions(host, manager, names))
+    return replace(look, out_of_reach=preflight_packages.out_of_reach(manager, names, answers))
 
 
 def _findings(name: str, look: Look) -> Iterator[Finding]:

@@ -84,6 +84,8 @@ class Look(msgspec.Struct, frozen=True):
     wanted: Wanted
     facts: Mapping[str, Any]
     probed: Probed
+    out_of_reach: tuple[str, ...] = ()
+    """Packages of tools that are missing, and that nobody could install."""
 
     @property
     def place(self) -> Place:

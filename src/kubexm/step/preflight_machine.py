@@ -13,6 +13,7 @@ from kubexm.step.preflight_look import Found, Judge, Look, unknown
 
 FAMILIES = ("debian", "rhel", "suse")
 """Systems that have been tried."""
+_REPOSITORY = "install them, or give the host a repository that has them, such as one on a medium"
 LEAST_FREE_MIB = 1024
 """Of a host that has its part of the cluster already: that takes room, and is there."""
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -170,6 +171,9 @@ def packages(look: Look) -> Iterator[Found]:
     missing = [tool for tool in TOOLS if tool not in look.probed.tools]
     if missing and not look.facts.get("package_manager"):
         yield Found("tools are missing, and no package manager is known", ", ".join(missing))
+    elif look.out_of_reach:
+        what = "packages are missing, and the package manager knows no repository that has them"
+        yield Found(what, ", ".join(look.out_of_reach), _REPOSITORY, "refusal")
 
 
 def container_runtime(look: Look) -> Iterator[Found]:

@@ -31,13 +31,20 @@ _INTERFACE = "network.interface"
 @task("haproxy")
 def haproxy(ctx: ClusterContext) -> ExecutionFragment | None:
     """haproxy on the load-balancer hosts leads to the API servers that are ready."""
-    config = HaproxyConfig(
-        binds=(f"*:{ctx.spec.endpoint.port}",), backends=_backends(ctx), user="haproxy"
-    )
+    config = HaproxyConfig(binds=(_everywhere(ctx),), backends=_backends(ctx), user="haproxy")
     return per_host(
         node("config", rendered(ctx, "haproxy/config", config, HAPROXY_CONFIG), on=ctx.balancers),
         node("service", Service("haproxy", restarts_on=(HAPROXY_CONFIG,)), on=ctx.balancers),
     )
+
+
+def _everywhere(ctx: ClusterContext) -> str:
+    """All addresses of a load-balancer host, as haproxy wants it written."""
+    spec = ctx.spec.endpoint
+    own = (address for name in ctx.balancers for address in ctx.members[name].internal)
+    # By `*` it means IPv4 alone; but where there is no IPv6, nothing can be opened at `::`.
+    has_v6 = any(":" in address for address in (spec.address or "", *own))
+    return f"[::]:{spec.port} v4v6" if has_v6 else f"*:{spec.port}"
 
 
 @task("keepalived")

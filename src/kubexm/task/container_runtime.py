@@ -53,6 +53,8 @@ def plugins(ctx: ClusterContext) -> ExecutionFragment | None:
 @task("crictl")
 def crictl(ctx: ClusterContext) -> ExecutionFragment | None:
     """What lets people look into the container runtime; nothing that runs needs it."""
+    if not ctx.binaries("crictl", "archive"):
+        return None
     config = rendered(ctx, "crictl/config", CrictlConfig(), _CRICTL)
     return parallel(
         unpacked(ctx, "crictl", ctx.kube_nodes, {"crictl": f"{layout.BINARIES}/crictl"}),
@@ -62,11 +64,10 @@ def crictl(ctx: ClusterContext) -> ExecutionFragment | None:
 
 def places(ctx: ClusterContext) -> ExecutionFragment | None:
     """Where programs and settings go that no package brings."""
-    kube_nodes = (layout.CNI_PLUGINS, layout.CNI_CONFIG, layout.CNI_DATA)
     registries = (f"{layout.CONTAINERD_REGISTRIES}/{host}" for host in sorted(_accesses(ctx)))
     return parallel(
         directories(ctx.containerd_hosts, parent(layout.CONTAINERD_CONFIG), *registries),
-        data_directories(ctx.kube_nodes, *kube_nodes),
+        data_directories(ctx.kube_nodes, layout.CNI_PLUGINS),
         proxy.place(ctx, "containerd", ctx.containerd_hosts),
     )
 
@@ -86,6 +87,9 @@ def settings(ctx: ClusterContext) -> ExecutionFragment | None:
     )
     return parallel(
         node("data", DataDirectory(spec.root, mode="0711"), on=hosts),
+        # It watches this directory as long as it runs, and ends if it goes.
+        node("networks", DataDirectory(layout.CNI_CONFIG), on=hosts),
+        node("addresses", DataDirectory(layout.CNI_DATA), on=ctx.kube_nodes),
         node("config", file, on=hosts),
         node("unit", rendered(ctx, "systemd/containerd", ContainerdUnit(), UNIT), on=hosts),
         proxy.settings(ctx, "containerd", hosts),

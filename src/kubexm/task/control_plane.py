@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
 
@@ -64,7 +64,7 @@ def prepare(ctx: ClusterContext) -> ExecutionFragment | None:
         kubelet.settings(ctx, hosts),
         node("kubeadm-config", config, on=hosts),
         *_audit(ctx),
-        *patches(ctx, hosts),
+        *_patches(ctx),
         *_stacked_data(ctx),
     )
 
@@ -81,7 +81,7 @@ def _places(ctx: ClusterContext) -> ExecutionFragment | None:
     spec = ctx.spec.kubernetes
     audit = (parent(layout.AUDIT_LOG),) if spec.api_server.audit.enabled else ()
     return parallel(
-        directories(ctx.control_planes, layout.OURS, *filter(None, (patches_place(ctx),))),
+        directories(ctx.control_planes, layout.OURS, *filter(None, (_patches_place(ctx),))),
         data_directories(ctx.control_planes, *audit),
     )
 
@@ -116,7 +116,7 @@ def _joined(ctx: ClusterContext, host: str) -> ExecutionFragment | None:
         endpoint=endpoint(ctx),
         node=of_host("node"),
         api=ApiEndpoint(address=of_host("address"), port=API_PORT),
-        patches=patches_place(ctx),
+        patches=_patches_place(ctx),
     )
     step = Joined(**_joining(ctx, config), **_common(ctx))
     return per_host(
@@ -141,7 +141,8 @@ def access(ctx: ClusterContext) -> ExecutionFragment | None:
 
 def worker_join(ctx: ClusterContext) -> Joined:
     """How a worker joins."""
-    config = JoinConfig(endpoint=endpoint(ctx), node=of_host("node"), patches=patches_place(ctx))
+    # All that may be patched is a pod of a control plane.
+    config = JoinConfig(endpoint=endpoint(ctx), node=of_host("node"))
     # Where the cluster has a registry, a worker knew the authority before it could join.
     known = ("FileAvailable--etc-kubernetes-pki-ca.crt",) if ctx.registries else ()
     ignored = (*_ignored(ctx), *known)
@@ -211,10 +212,11 @@ def _audit(ctx: ClusterContext) -> Iterator[ExecutionFragment | None]:
     yield node("audit-policy", step, on=ctx.control_planes)
 
 
-def patches(ctx: ClusterContext, hosts: Sequence[str]) -> Iterator[ExecutionFragment | None]:
+def _patches(ctx: ClusterContext) -> Iterator[ExecutionFragment | None]:
     """What the operator changes of what kubeadm writes."""
     for number, (path, text) in enumerate(_patch_files(ctx), 1):
-        yield node(f"patch-{number}", FilePresent(path, content=text, mode="0600"), on=hosts)
+        step = FilePresent(path, content=text, mode="0600")
+        yield node(f"patch-{number}", step, on=ctx.control_planes)
 
 
 def _patch_files(ctx: ClusterContext) -> Iterator[tuple[str, str]]:
@@ -226,7 +228,7 @@ def _patch_files(ctx: ClusterContext) -> Iterator[tuple[str, str]]:
         yield f"{layout.PATCHES}/{target}{kind[0] if kind else ''}{suffix}", text
 
 
-def patches_place(ctx: ClusterContext) -> str:
+def _patches_place(ctx: ClusterContext) -> str:
     """The directory with patches of the operator; nothing if there are none."""
     return layout.PATCHES if ctx.spec.kubernetes.kubeadm.patches else ""
 
@@ -261,7 +263,7 @@ def init_config(ctx: ClusterContext) -> InitConfig:
         api_server_args=dict(kubernetes.api_server.extra_args),
         controller_manager_args=dict(kubernetes.controller_manager.extra_args),
         scheduler_args=dict(kubernetes.scheduler.extra_args),
-        patches=patches_place(ctx),
+        patches=_patches_place(ctx),
     )
 
 

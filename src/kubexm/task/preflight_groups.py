@@ -9,10 +9,11 @@ import msgspec
 from kubexm.common import layout
 from kubexm.common.checks import CHECKS, Among
 from kubexm.config.members import Member
+from kubexm.config.rules.listeners import is_kube_node, is_plane
 from kubexm.config.rules.rule import Declared
 from kubexm.step.preflight import JUDGES, Fit
 from kubexm.step.preflight_look import Place
-from kubexm.task.preflight_ports import Parts, is_kube_node, is_plane, peers, ports
+from kubexm.task.preflight_ports import Parts, peers, ports
 
 STATE = "/var/lib/kubexm"
 PASSING_MIB = 1024

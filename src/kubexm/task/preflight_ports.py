@@ -7,32 +7,23 @@ from functools import cached_property
 
 import msgspec
 
-from kubexm.common.roles import CONTROL_PLANE, LOADBALANCER, REGISTRY, WORKER
+from kubexm.common.roles import CONTROL_PLANE, LOADBALANCER, REGISTRY
 from kubexm.config.members import Member
+from kubexm.config.rules.listeners import (
+    API_SERVER,
+    ETCD_CLIENTS,
+    ETCD_MEMBERS,
+    KUBELET,
+    Listeners,
+    is_kube_node,
+    is_plane,
+)
 from kubexm.config.rules.rule import Declared
 from kubexm.step.preflight_look import Peer
 
-API_SERVER = 6443
-KUBELET = 10250
-ETCD_CLIENTS = 2379
-ETCD_MEMBERS = 2380
 MOST_NEEDED = 6
 MOST_PEERS = 8
 """So that many hosts ask no more than a few questions each."""
-_CONTROL_PLANE = {
-    f"tcp/{API_SERVER}": "the API server",
-    "tcp/10257": "the controller manager",
-    "tcp/10259": "the scheduler",
-}
-_KUBE_NODE = {f"tcp/{KUBELET}": "the kubelet", "tcp/10248": "the kubelet"}
-_PROXY = {"tcp/10249": "kube-proxy", "tcp/10256": "kube-proxy"}
-_ETCD = {f"tcp/{ETCD_CLIENTS}": "etcd", f"tcp/{ETCD_MEMBERS}": "etcd"}
-_STACKED = {"tcp/2381": "etcd"}
-_CILIUM = {"tcp/4240": "cilium", "tcp/4244": "cilium", "udp/8472": "cilium"}
-_CALICO = {"tcp/9099": "calico"}
-_CALICO_BGP = {"tcp/179": "calico"}
-_CALICO_VXLAN = {"udp/4789": "calico"}
-_FLANNEL_VXLAN = {"udp/8472": "flannel"}
 
 
 class Parts(msgspec.Struct, frozen=True, dict=True):
@@ -48,6 +39,10 @@ class Parts(msgspec.Struct, frozen=True, dict=True):
     def etcd(self) -> tuple[Member, ...]:
         """The hosts with a member of etcd."""
         return self.declared.etcd_members
+
+    @cached_property
+    def listeners(self) -> Listeners:
+        return Listeners(self.declared)
 
     @cached_property
     def balancers(self) -> tuple[Member, ...]:
@@ -73,49 +68,10 @@ class Parts(msgspec.Struct, frozen=True, dict=True):
         return {one.name: (later, former) for one, later, former in found}
 
 
-def is_plane(member: Member) -> bool:
-    """Whether a host runs the API server."""
-    return CONTROL_PLANE in member.roles
-
-
-def is_kube_node(member: Member) -> bool:
-    """Whether a host runs the kubelet."""
-    return is_plane(member) or WORKER in member.roles
-
-
 def ports(parts: Parts, member: Member) -> dict[str, str]:
     """The ports that have to be free on a host, and who will listen there."""
-    declared, found = parts.declared, dict[str, str]()
-    if is_plane(member):
-        found |= _CONTROL_PLANE
-    if is_kube_node(member):
-        found |= _KUBE_NODE | _plugin(declared)
-        found |= _PROXY if declared.spec.kubernetes.kube_proxy.mode != "none" else {}
-    if member in parts.etcd:
-        found |= _ETCD | (_STACKED if declared.etcd_kind == "stacked" else {})
-    if member in parts.balancers or _has_own_balancer(declared, member):
-        found[f"tcp/{declared.spec.endpoint.port}"] = "the load balancer"
-    if member in parts.registries:
-        found[f"tcp/{declared.spec.registry.port}"] = "the registry"
-    return found
-
-
-def _has_own_balancer(declared: Declared, member: Member) -> bool:
-    own = declared.endpoint_kind in ("haproxy", "nginx")
-    return own and is_kube_node(member) and not is_plane(member)
-
-
-def _plugin(declared: Declared) -> dict[str, str]:
-    network = declared.spec.network
-    if network.plugin == "cilium":
-        return _CILIUM
-    if network.plugin == "flannel":
-        return _FLANNEL_VXLAN if network.flannel.backend == "vxlan" else {}
-    if network.plugin != "calico":
-        return {}
-    way = network.calico.encapsulation
-    vxlan = _CALICO_VXLAN if way.startswith("vxlan") else {}
-    return {**_CALICO, **vxlan, **(_CALICO_BGP if way != "vxlan" else {})}
+    those = (one for one in parts.listeners.of(member) if one.is_ours)
+    return {f"{one.protocol}/{one.port}": one.who for one in those}
 
 
 def peers(parts: Parts, member: Member) -> tuple[Peer, ...]:

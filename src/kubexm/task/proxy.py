@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubexm.common import layout
 from kubexm.plan import ExecutionFragment, node
 from kubexm.task.context import ClusterContext
 from kubexm.task.writing import directories, parent, rendered
-from kubexm.templates.contexts.system import ProxyEnvironment
+from kubexm.templates.contexts.system import PROXY_DROPIN, ProxyEnvironment
 
 _LOCAL = ("localhost", "127.0.0.1", "::1", ".svc")
 
@@ -36,7 +35,7 @@ def files(ctx: ClusterContext, unit: str) -> tuple[str, ...]:
 
 
 def _path(unit: str) -> str:
-    return f"{layout.UNITS}/{unit}.service.d/20-kubexm-proxy.conf"
+    return PROXY_DROPIN.format(unit=unit)
 
 
 def _reached_without(ctx: ClusterContext) -> tuple[str, ...]:

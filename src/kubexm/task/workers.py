@@ -18,14 +18,12 @@ AT_ONCE = 64
 def prepare(ctx: ClusterContext) -> ExecutionFragment | None:
     """All that a worker needs before it can join."""
     hosts = ctx.workers
-    patches = control_plane.patches_place(ctx)
     return parallel(
         kubelet.places(hosts),
         # On a control plane kubeadm makes it; without it a kubelet complains all the time.
-        directories(hosts, layout.MANIFESTS, *filter(None, (patches,))),
+        directories(hosts, layout.MANIFESTS),
         kubelet.programs(ctx, hosts),
         kubelet.settings(ctx, hosts),
-        *control_plane.patches(ctx, hosts),
     )
 
 

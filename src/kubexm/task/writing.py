@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,33 +21,49 @@ from kubexm.task.context import ClusterContext
 from kubexm.templates import formats, registry, render
 from kubexm.templates.context import Context
 
+_OURS = f"\0{os.urandom(8).hex()}"
+"""Stands before a reference of ours until a step is data: nobody else can write it."""
+
 
 def of_host(name: str) -> Any:
     """Stands for a variable that every host has its own value of; see `task.hosts`."""
-    return f"${{vars.{name}}}"
+    return f"{_OURS}{{vars.{name}}}"
 
 
 def of_run(name: str) -> Any:
     """Stands for a value that is known only when the run has come there."""
-    return f"${{values.{name}}}"
+    return f"{_OURS}{{values.{name}}}"
 
 
 def of_facts(name: str) -> Any:
     """Stands for what a host tells of itself."""
-    return f"${{facts.{name}}}"
+    return f"{_OURS}{{facts.{name}}}"
 
 
 def referring(step: Step) -> StepSpec:
-    """The step as data in which `${…}` stands for something that each host resolves."""
+    """The step as data in which references of ours stand for something that each host resolves;
+    a `${…}` of the operator's stays as it is written."""
     spec = step.spec()
-    found = (one for _, one in references.scan(spec.params) if isinstance(one, Reference))
+    params = _with_references(spec.params)
+    found = (one for _, one in references.scan(params) if isinstance(one, Reference))
     values = (one.path[0] for one in found if one.root == "values")
-    return replace(spec, references=True, needs=tuple(dict.fromkeys((*spec.needs, *values))))
+    needs = tuple(dict.fromkeys((*spec.needs, *values)))
+    return replace(spec, params=params, references=True, needs=needs)
 
 
 def unresolved(kind: type[Step], *, needs: tuple[str, ...] = (), **fields: Any) -> StepSpec:
     """The same for a step that can't be made before its references are resolved."""
-    return StepSpec(kind.kind, msgspec.to_builtins(fields), needs, references=True)
+    params = _with_references(msgspec.to_builtins(fields))
+    return StepSpec(kind.kind, params, needs, references=True)
+
+
+def _with_references(data: Any) -> Any:
+    """Data in which references are those of ours, and nothing else is taken for one."""
+    if isinstance(data, str):
+        return references.escaped(data).replace(_OURS, "$")
+    if isinstance(data, dict):
+        return {key: _with_references(value) for key, value in data.items()}
+    return [_with_references(value) for value in data] if isinstance(data, list | tuple) else data
 
 
 def template(ctx: ClusterContext, name: str, context: Context, **overrides: Any) -> dict[str, Any]:

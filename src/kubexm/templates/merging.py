@@ -10,10 +10,13 @@ from kubexm.errors import InvalidInput, Problem
 from kubexm.templates import formats
 from kubexm.templates.context import STRUCTURED, Format
 
+_KUBEADM = "kubeadm.k8s.io/"
+
 
 def changed(text: str, overrides: Mapping[str, Any], form: Format) -> str:
     """A file with other values: mappings are merged, all else is replaced, and `null` takes a key
-    out. Of `manifests` they are told apart by `Kind` or `Kind/name`."""
+    out. Of `manifests` they are told apart by `Kind` or `Kind/name`; in those of kubeadm lists of
+    things with names, such as flags, are merged by these."""
     if form not in STRUCTURED:
         raise InvalidInput(
             f"a file of the format `{form}` takes no single values",
@@ -25,17 +28,36 @@ def changed(text: str, overrides: Mapping[str, Any], form: Format) -> str:
     return formats.written(merged(data, overrides), form)
 
 
-def merged(value: Any, over: Any) -> Any:
-    """A value with another one laid over it."""
-    if not isinstance(over, Mapping):
-        return over
+def merged(value: Any, over: Any, *, by_name: bool = False) -> Any:
+    """A value with another one laid over it; `by_name` if lists of things with names are not
+    replaced either."""
+    if isinstance(over, Mapping):
+        return _mapping(value, over, by_name)
+    if by_name and _are_named(value) and _are_named(over):
+        return _by_name(value, over)
+    return over
+
+
+def _mapping(value: Any, over: Mapping[str, Any], by_name: bool) -> dict[str, Any]:
     kept = dict(value) if isinstance(value, Mapping) else {}
     for key, part in over.items():
         if part is None:
             kept.pop(key, None)
         else:
-            kept[key] = merged(kept.get(key), part)
+            kept[key] = merged(kept.get(key), part, by_name=by_name)
     return kept
+
+
+def _are_named(items: Any) -> bool:
+    """Whether this is a list of things with names; an empty one takes all away."""
+    is_list = isinstance(items, Sequence) and not isinstance(items, str) and bool(items)
+    return is_list and all(isinstance(item, Mapping) and "name" in item for item in items)
+
+
+def _by_name(items: Sequence[Any], over: Sequence[Any]) -> list[Any]:
+    """The first without those that the second has; that may have a flag several times."""
+    said = [item["name"] for item in over]
+    return [*(item for item in items if item["name"] not in said), *over]
 
 
 def _each(documents: Sequence[Any], overrides: Mapping[str, Any]) -> list[Any]:
@@ -51,8 +73,10 @@ def _each(documents: Sequence[Any], overrides: Mapping[str, Any]) -> list[Any]:
 
 
 def _laid_over(document: Any, overrides: Mapping[str, Any]) -> Any:
+    # Whoever sets one flag of a component means to keep the others.
+    by_name = str(document.get("apiVersion", "")).startswith(_KUBEADM)
     for name in _names(document):
-        document = merged(document, overrides.get(name, {}))
+        document = merged(document, overrides.get(name, {}), by_name=by_name)
     return document
 
 

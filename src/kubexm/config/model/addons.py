@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from kubexm.config.fields import KubeName
+from kubexm.config.fields import ChartUrl, ChartVersion, KubeName
 from kubexm.document.fields import FilePath, Name, PositiveDuration, Text
-from kubexm.document.forms import BadValue, Filled, Form, empty
+from kubexm.document.forms import BadValue, Filled, Form, Range, empty
 
 _WAYS = ("manifests", "inline", "chart", "component")
 
@@ -16,10 +16,11 @@ class ChartSpec(Form):
 
     name: Text
     """What it is called in its repository, or the path of its archive, made by `helm package`."""
-    repository: Text | None = None
+    repository: ChartUrl | None = None
     """The address of the repository; nothing for a path."""
-    version: Text | None = None
-    """Which; the newest if nothing is said."""
+    version: ChartVersion | None = None
+    """Which; it has to be said of a chart of a repository, and is what an archive says of itself if
+    nothing is said."""
     values: dict[str, Any] = empty(dict)
     """Its values."""
     values_files: tuple[FilePath, ...] = ()
@@ -42,7 +43,7 @@ class AddonSpec(Form):
     component: Literal["metrics-server"] | None = None
     """Something that kubexm itself knows how to install; it goes into the namespace that it is used
     to."""
-    timeout: PositiveDuration = 300.0
+    timeout: Annotated[PositiveDuration, Range(least=1)] = 300.0
     """How long it may take until all of it runs."""
 
     def judged(self) -> AddonSpec:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from kubexm.config.fields import KubeName, LabelKey, LabelValue
+from kubexm.config.fields import DirectoryPath, KubeName, LabelKey, LabelValue
 from kubexm.config.model.addons import AddonSpec
 from kubexm.config.model.container_runtime import ContainerRuntimeSpec
 from kubexm.config.model.dns import DnsSpec
 from kubexm.config.model.endpoint import EndpointSpec
 from kubexm.config.model.etcd import EtcdSpec
+from kubexm.config.model.hooks import Hooks
 from kubexm.config.model.hosts import HostSpec, RoleGroups
 from kubexm.config.model.kubernetes import KubernetesSpec
 from kubexm.config.model.network import NetworkSpec
@@ -18,7 +19,6 @@ from kubexm.config.model.registry import RegistrySpec
 from kubexm.config.model.storage import StorageSpec
 from kubexm.config.model.system import SystemSpec
 from kubexm.config.ssh import SshSpec
-from kubexm.document.fields import FilePath
 from kubexm.document.forms import Filled, Form, empty
 from kubexm.plan.policy import OnFailure
 
@@ -67,10 +67,13 @@ class ClusterSpec(Form):
     """What hosts must be like before anything is changed on them."""
     on_failure: OnFailure = "isolate"
     """What a failure leads to: skip what depends on it, start nothing new, or undo the run."""
-    templates: FilePath | None = None
+    templates: DirectoryPath | None = None
     """A directory with templates of yours in place of those of kubexm."""
-    hooks: dict[str, Any] = empty(dict)
-    """Steps before or after a module, by its name, as in a pipeline file."""
+    hooks: Hooks = empty(dict)
+    """Steps around a module, by its name and the moment, as in a pipeline file. Modules are
+    `preflight`, `assets`, `system`, `container-runtime`, `pki`, `registry`, `etcd`,
+    `load-balancer`, `control-plane`, `network`, `workers`, `dns`, `storage` and `add-ons`; moments
+    are `pre`, `post`, `onFailure` and `always`."""
 
 
 class ClusterFile(Form):

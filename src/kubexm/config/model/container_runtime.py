@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from kubexm.config.fields import AbsolutePath, RegistryHost, RegistryUrl, Version
-from kubexm.document.fields import FilePath, SecretText, UserName
+from kubexm.config.fields import AbsolutePath, RegistryHost, RegistryUrl, SecretReference, Version
+from kubexm.document.fields import FilePath, UserName
 from kubexm.document.forms import BadValue, Filled, Form, empty
 
 
@@ -14,7 +14,7 @@ class RegistryAuthSpec(Form):
 
     username: UserName
     """The name."""
-    password: SecretText
+    password: SecretReference
     """The password, or a token."""
 
 

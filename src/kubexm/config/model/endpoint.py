@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from kubexm.config.fields import DomainName, Interface, IpAddress
 from kubexm.document.fields import Port
-from kubexm.document.forms import BadValue, Form, Range
+from kubexm.document.forms import BadValue, Filled, Form, Range
 
 EndpointKind = Literal["single", "external", "keepalived", "haproxy", "nginx", "kube-vip"]
 
@@ -34,7 +34,7 @@ class BgpSpec(Form):
 
     asn: Annotated[int, Range(1, 4_294_967_295)] = 65000
     """The autonomous system of the control planes."""
-    peers: tuple[BgpPeerSpec, ...]
+    peers: Annotated[tuple[BgpPeerSpec, ...], Filled()]
     """The routers."""
 
 
@@ -63,11 +63,11 @@ class EndpointSpec(Form):
 
     | kind | what is there | needs |
     |---|---|---|
-    | `single` | the only control plane itself | one control plane |
+    | `single` | the only control plane itself | one control plane, port 6443 |
     | `external` | a load balancer of yours | `address` or `domain` |
     | `keepalived` | keepalived and haproxy on the hosts of the role `loadbalancer` | `address` |
-    | `haproxy`, `nginx` | a proxy on every kube node, on its loopback address | |
-    | `kube-vip` | an address that the control planes hold themselves | `address` |
+    | `haproxy`, `nginx` | a proxy on every worker, on its loopback address | port 6443 |
+    | `kube-vip` | an address that the control planes hold themselves | `address`, port 6443 |
     """
 
     kind: EndpointKind | None = None

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from kubexm.config.fields import AbsolutePath, HttpsUrl, Version
-from kubexm.document.fields import Duration, FilePath, SecretText
+from kubexm.config.fields import AbsolutePath, FlagName, HttpsUrl, Line, SecretReference, Version
+from kubexm.document.fields import Duration, FilePath
 from kubexm.document.forms import BadValue, Filled, Form, Range, empty
 
 EtcdKind = Literal["stacked", "systemd", "external"]
+_LONGEST_ELECTION = 50.0
+_LEAST_BACKUP = 60.0
 
 
 class ExternalEtcdSpec(Form):
@@ -20,17 +22,17 @@ class ExternalEtcdSpec(Form):
     """The certificate of its authority."""
     certificate: FilePath
     """The certificate that lets the API server in."""
-    key: SecretText
+    key: SecretReference
     """The key of that certificate."""
 
 
 class TuningSpec(Form):
     """How etcd behaves under load."""
 
-    heartbeat: Duration = 0.25
+    heartbeat: Annotated[Duration, Range(0.001, _LONGEST_ELECTION)] = 0.25
     """How often the leader says that it is there."""
-    election: Duration = 5.0
-    """How long the others wait for it."""
+    election: Annotated[Duration, Range(0.005, _LONGEST_ELECTION)] = 5.0
+    """How long the others wait for it: at least five times as long, and 50 seconds at most."""
     snapshot_count: Annotated[int, Range(100, 10_000_000)] = 10_000
     """Changes between two snapshots on disk."""
     compaction: Duration = 8 * 3600.0
@@ -54,11 +56,18 @@ class BackupSpec(Form):
     """Copies that are made by themselves."""
 
     every: Duration = 0.0
-    """How often; `0` for never."""
+    """How often, a minute at least; `0` for never."""
     keep: Annotated[int, Range(1, 1000)] = 7
     """How many are kept."""
     directory: AbsolutePath = "/var/backups/etcd"
     """Where, on each member."""
+
+    def judged(self) -> BackupSpec:
+        if 0 < self.every < _LEAST_BACKUP:
+            raise BadValue(
+                f"`every` is {self.every:g} s, want a minute at least", "write `1m` or more"
+            )
+        return self
 
 
 class EtcdSpec(Form):
@@ -84,5 +93,5 @@ class EtcdSpec(Form):
     """How it behaves under load; not for `external`."""
     backup: BackupSpec = BackupSpec()
     """Copies that are made by themselves; not for `external`."""
-    extra_args: dict[str, str] = empty(dict)
+    extra_args: dict[FlagName, Line] = empty(dict)
     """Flags, without `--`; not for `external`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from kubexm.common.roles import CONTROL_PLANE, ETCD, LOADBALANCER, REGISTRY, WORKER
-from kubexm.config.fields import LabelKey, LabelValue
+from kubexm.config.fields import IpAddresses, LabelKey, LabelValue
 from kubexm.config.ssh import SshSpec
 from kubexm.document.fields import Address, HostName
 from kubexm.document.forms import Filled, Form, called, empty
@@ -31,9 +31,9 @@ class HostSpec(Form):
     """What it is called, also as a kube node."""
     address: Address | None = None
     """Where it is reached; its name if nothing is said."""
-    internal_addresses: Annotated[tuple[Address, ...], Filled()] | None = None
-    """The addresses that the others of the cluster know it by, one of each family; its `address` if
-    nothing is said."""
+    internal_addresses: Annotated[tuple[IpAddresses, ...], Filled()] | None = None
+    """The IP addresses that the others of the cluster know it by, one of each family, in the order
+    of the networks of pods; its `address` if nothing is said, which has to be one then."""
     connection: Literal["ssh", "local"] = "ssh"
     """How it is reached; `local` is the machine kubexm runs on."""
     arch: Arch | None = None

@@ -4,16 +4,39 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from kubexm.config.fields import DnsNameOrAddress, LongDuration, Version
-from kubexm.document.fields import FilePath, Name, SecretText, Text
-from kubexm.document.forms import Filled, Form, Range, empty
+from kubexm.config.fields import (
+    DnsNameOrAddress,
+    FeatureGate,
+    FlagName,
+    Line,
+    LongDuration,
+    SecretReference,
+    Version,
+    Word,
+)
+from kubexm.document.fields import FilePath, Name, Text
+from kubexm.document.forms import BadValue, Before, Filled, Form, Range, empty
 
 ProxyMode = Literal["iptables", "ipvs", "nftables", "none"]
 KeyAlgorithm = Literal["RSA-2048", "RSA-3072", "RSA-4096", "ECDSA-P256", "ECDSA-P384"]
-PatchTarget = Literal[
-    "kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd", "kubeletconfiguration",
-    "corednsdeployment",
-]  # fmt: skip
+_WITHOUT_EFFECT = {
+    "kubeletconfiguration": "write the fields under `kubernetes.kubelet.config`",
+    "corednsdeployment": "CoreDNS is not kubeadm's here: change the template `coredns/manifest`",
+}
+
+
+def _with_effect(target: Any) -> Any:
+    """What kubeadm would patch where nothing reads it is refused."""
+    if target in _WITHOUT_EFFECT:
+        message = f"a patch of `{target}` would have no effect"
+        raise BadValue(message, _WITHOUT_EFFECT[target])
+    return target
+
+
+PatchTarget = Annotated[
+    Literal["kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd"],
+    Before(_with_effect),
+]
 
 
 class AuditSpec(Form):
@@ -39,7 +62,7 @@ class EncryptionSpec(Form):
     """Whether it is encrypted; the key is made by kubexm and kept on the control planes alone."""
     provider: Literal["secretbox", "aescbc", "aesgcm"] = "secretbox"
     """How."""
-    resources: Annotated[tuple[Text, ...], Filled()] = ("secrets",)
+    resources: Annotated[tuple[Word, ...], Filled()] = ("secrets",)
     """What."""
 
 
@@ -48,7 +71,7 @@ class ApiServerSpec(Form):
 
     cert_sans: tuple[DnsNameOrAddress, ...] = ()
     """More names and addresses that its certificate is for."""
-    extra_args: dict[str, str] = empty(dict)
+    extra_args: dict[FlagName, Line] = empty(dict)
     """Flags, without `--`."""
     audit: AuditSpec = AuditSpec()
     """What it writes down of requests."""
@@ -59,7 +82,7 @@ class ApiServerSpec(Form):
 class ComponentSpec(Form):
     """A part of the control plane."""
 
-    extra_args: dict[str, str] = empty(dict)
+    extra_args: dict[FlagName, Line] = empty(dict)
     """Flags, without `--`."""
 
 
@@ -70,7 +93,7 @@ class KubeletSpec(Form):
     """How many pods a host runs at most."""
     config: dict[str, Any] = empty(dict)
     """Any other field of `KubeletConfiguration`; wins over what kubexm sets."""
-    extra_args: dict[str, str] = empty(dict)
+    extra_args: dict[FlagName, Line] = empty(dict)
     """Flags, without `--`, for what has no field."""
 
 
@@ -87,14 +110,17 @@ class KubeadmSpec(Form):
     """What kubeadm is told beyond the rest of this file."""
 
     cluster_configuration: dict[str, Any] = empty(dict)
-    """Fields of `ClusterConfiguration`; they win over what kubexm sets."""
+    """Fields of `ClusterConfiguration`; they win over what kubexm sets. A list of entries with a
+    `name`, such as `extraArgs` and `extraVolumes`, adds to what kubexm sets, and replaces only
+    entries of the same name; any other list is replaced as a whole. So it is in the next two."""
     init_configuration: dict[str, Any] = empty(dict)
     """Fields of `InitConfiguration`; they win over what kubexm sets."""
     join_configuration: dict[str, Any] = empty(dict)
     """Fields of `JoinConfiguration`; they win over what kubexm sets."""
     patches: dict[PatchTarget, FilePath] = empty(dict)
-    """Files with patches of what kubeadm writes, by what they are for."""
-    ignore_preflight_errors: tuple[Text, ...] = ()
+    """Files with patches of the pods that kubeadm writes on control planes, by their names:
+    `kube-apiserver`, `kube-controller-manager`, `kube-scheduler`, and `etcd` if it is stacked."""
+    ignore_preflight_errors: tuple[Line, ...] = ()
     """Checks of kubeadm that only warn."""
 
 
@@ -103,7 +129,7 @@ class AuthoritySpec(Form):
 
     certificate: FilePath
     """The file with its certificate."""
-    key: SecretText
+    key: SecretReference
     """Its private key."""
 
 
@@ -138,7 +164,7 @@ class KubernetesSpec(Form):
     """Which, such as `v1.36.3`; `kubexm catalog list` shows all that are known."""
     cluster_name: Name | None = None
     """What it calls itself; the name of the file's cluster if nothing is said."""
-    feature_gates: dict[str, bool] = empty(dict)
+    feature_gates: dict[FeatureGate, bool] = empty(dict)
     """Features to switch on or off, in every component."""
     api_server: ApiServerSpec = ApiServerSpec()
     """The API server."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from kubexm.config.fields import AbsolutePath, DnsNameOrAddress, Version
+from kubexm.config.fields import AbsolutePath, DnsNameOrAddress, ExportedPath, Version
 from kubexm.document.forms import BadValue, Form
 
 
@@ -24,7 +24,7 @@ class NfsSpec(Form):
 
     server: DnsNameOrAddress
     """Who it is."""
-    path: AbsolutePath
+    path: ExportedPath
     """What it exports."""
     version: Version | None = None
     """Of the provisioner; the one that goes with this Kubernetes if nothing is said."""

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kubexm.config.fields import DnsNameOrAddress, IpAddress, ModuleName, SysctlKey, TimeZone
-from kubexm.document.fields import Text
+from kubexm.config.fields import (
+    DnsNameOrAddress,
+    HostAlias,
+    IpAddress,
+    Line,
+    ModuleName,
+    PackageName,
+    SysctlKey,
+    TimeZone,
+    Word,
+)
 from kubexm.document.forms import Filled, Form, empty
 
 
 class ProxySpec(Form):
     """Through whom hosts reach the world."""
 
-    http: Text | None = None
+    http: Word | None = None
     """For plain HTTP."""
-    https: Text | None = None
+    https: Word | None = None
     """For HTTPS."""
-    no_proxy: tuple[Text, ...] = ()
+    no_proxy: tuple[Word, ...] = ()
     """Who is reached without it; the hosts, pods and services of the cluster always are."""
 
 
@@ -25,7 +34,7 @@ class HostsEntrySpec(Form):
 
     address: IpAddress
     """Where."""
-    names: Annotated[tuple[Text, ...], Filled()]
+    names: Annotated[tuple[HostAlias, ...], Filled()]
     """Who."""
 
 
@@ -45,11 +54,11 @@ class SystemSpec(Form):
     """How hosts agree on the time."""
     time_zone: TimeZone | None = None
     """The time zone; it is left as it is if nothing is said."""
-    sysctl: dict[SysctlKey, str] = empty(dict)
+    sysctl: dict[SysctlKey, Line] = empty(dict)
     """Settings of the kernel; they win over those that kubexm sets."""
     modules: tuple[ModuleName, ...] = ()
     """More modules of the kernel."""
-    packages: tuple[Text, ...] = ()
+    packages: tuple[PackageName, ...] = ()
     """More packages."""
     hosts: tuple[HostsEntrySpec, ...] = ()
     """More lines of the hosts file."""

@@ -7,15 +7,22 @@ from collections.abc import Iterator
 
 from kubexm.common.counting import few
 from kubexm.common.roles import CONTROL_PLANE, LOADBALANCER
+from kubexm.config.members import Member
+from kubexm.config.rules.listeners import API_SERVER
 from kubexm.config.rules.rule import Declared, rule
 from kubexm.document.findings import Finding
 
 _ENDPOINT = ("spec", "endpoint")
-_API_SERVER = 6443
 _ADDRESS = ("keepalived", "kube-vip")
 """Kinds with an address that moves."""
 _SECTIONS = {"keepalived": "keepalived", "kube_vip": "kube-vip"}
-_TAKEN = {2379: "etcd", 2380: "etcd", 10250: "the kubelet", 10256: "kube-proxy"}
+_DIRECT = {
+    "single": "nothing stands in front of the API servers",
+    "kube-vip": "nothing stands in front of the API servers",
+    "haproxy": "control planes have no balancer",
+    "nginx": "control planes have no balancer",
+}
+"""Kinds with which somebody asks the API servers themselves, and why."""
 
 
 @rule("endpoint-single", "endpoint", "roleGroups", "hosts")
@@ -68,6 +75,31 @@ def address_outside(cluster: Declared) -> Iterator[Finding]:
             yield Finding((*_ENDPOINT, "address"), message, "give one of the network of the hosts")
 
 
+@rule("endpoint-address-usable", "endpoint", "roleGroups", "hosts")
+def address_usable(cluster: Declared) -> Iterator[Finding]:
+    """An address that moves is one that the hosts which hold it can have."""
+    wanted = cluster.spec.endpoint.address
+    if cluster.endpoint_kind not in _ADDRESS or wanted is None:
+        return
+    found, place = ipaddress.ip_address(wanted), (*_ENDPOINT, "address")
+    if found.is_loopback or found.is_unspecified or found.is_multicast:
+        message = f"`{wanted}` is no address that a host can be reached by"
+        yield Finding(place, message, "give one of the network of the hosts")
+    elif lacking := [one.name for one in _holders(cluster) if not _has_family(one, found.version)]:
+        message = f"`{wanted}` is IPv{found.version}, of which {few(lacking)} has no address"
+        hint = "give one of the family of the hosts, or them `internalAddresses` of both"
+        yield Finding(place, message, hint)
+
+
+def _holders(cluster: Declared) -> tuple[Member, ...]:
+    is_vip = cluster.endpoint_kind == "kube-vip"
+    return cluster.having(CONTROL_PLANE if is_vip else LOADBALANCER)
+
+
+def _has_family(member: Member, version: int) -> bool:
+    return version in (6 if ":" in text else 4 for text in member.internal)
+
+
 @rule("load-balancer-hosts", "endpoint", "roleGroups", "hosts")
 def load_balancer_hosts(cluster: Declared) -> Iterator[Finding]:
     """keepalived has hosts to run on."""
@@ -79,24 +111,13 @@ def load_balancer_hosts(cluster: Declared) -> Iterator[Finding]:
 
 @rule("endpoint-port", "endpoint", "roleGroups", "hosts")
 def port(cluster: Declared) -> Iterator[Finding]:
-    """Nobody else listens where the load balancer does."""
+    """Where hosts ask the API servers themselves, they ask at the port of these."""
     number, kind = cluster.spec.endpoint.port, cluster.endpoint_kind
-    place = (*_ENDPOINT, "port")
-    if number in _TAKEN and kind != "external":
-        hint = "write another, such as 6443 or 8443"
-        yield Finding(place, f"{_TAKEN[number]} listens at {number}", hint)
-    both = [member.name for member in cluster.having(LOADBALANCER) if _is_plane(member.roles)]
-    if kind == "keepalived" and number == _API_SERVER and both:
-        message = f"the API server of {few(both)} listens at {number} as well"
-        hint = "write another port, such as 8443, or name other hosts for `loadbalancer`"
-        yield Finding(place, message, hint)
-    if kind in ("single", "kube-vip") and number != _API_SERVER:
-        message = f"the API server listens at {_API_SERVER}, and nothing stands in front of it"
-        yield Finding(place, message, f"leave it out, or write {_API_SERVER}")
-
-
-def _is_plane(roles: tuple[str, ...]) -> bool:
-    return CONTROL_PLANE in roles
+    if kind in _DIRECT and number != API_SERVER:
+        why = f"{_DIRECT[kind]}, and API servers listen at that"
+        message = f"found {number}, want {API_SERVER}: {why}"
+        hint = "leave it out; another port needs `kind: external` or `keepalived`, and an address"
+        yield Finding((*_ENDPOINT, "port"), message, hint)
 
 
 @rule("endpoint-settings", "endpoint", "roleGroups", "hosts")
@@ -111,4 +132,13 @@ def settings(cluster: Declared) -> Iterator[Finding]:
             yield Finding((*_ENDPOINT, alias), message, hint, at_key=True)
 
 
-RULES = (single, address, address_free, address_outside, load_balancer_hosts, port, settings)
+RULES = (
+    single,
+    address,
+    address_free,
+    address_outside,
+    address_usable,
+    load_balancer_hosts,
+    port,
+    settings,
+)

@@ -50,4 +50,14 @@ def settings(cluster: Declared) -> Iterator[Finding]:
             yield Finding((*_ETCD, alias), message, "leave it out", at_key=True)
 
 
-RULES = (odd, external, settings)
+@rule("etcd-patch", "etcd", "roleGroups", "kubernetes.kubeadm")
+def patch(cluster: Declared) -> Iterator[Finding]:
+    """kubeadm writes a pod of etcd only where it runs it."""
+    if cluster.etcd_kind != "stacked" and "etcd" in cluster.spec.kubernetes.kubeadm.patches:
+        message = f"a patch of `etcd` has no effect for `kind: {cluster.etcd_kind}`"
+        place = ("spec", "kubernetes", "kubeadm", "patches", "etcd")
+        hint = "leave it out, or have kubeadm run etcd: `etcd.kind: stacked`"
+        yield Finding(place, message, hint, at_key=True)
+
+
+RULES = (odd, external, settings, patch)

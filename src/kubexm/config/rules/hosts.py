@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Iterator
 
@@ -10,10 +11,15 @@ from kubexm.common.nearest import nearest
 from kubexm.common.roles import CONTROL_PLANE, ETCD, LOADBALANCER, REGISTRY, WORKER
 from kubexm.config.members import GROUPS, listed, written_out
 from kubexm.config.rules.rule import Declared, rule
+from kubexm.document.fields import as_ip
 from kubexm.document.findings import Finding
 
 _KUBE_NODE = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _GROUPS = ("spec", "roleGroups")
+_ADD_ADDRESSES = (
+    "add `internalAddresses: [ADDRESS]`: by it the cluster knows the host, which kubexm reaches by"
+    " its name"
+)
 
 
 @rule("known-hosts", "hosts", "roleGroups")
@@ -73,6 +79,24 @@ def unique_addresses(cluster: Declared) -> Iterator[Finding]:
                 yield Finding(member.place, message, "give each its own; a range needs one, too")
 
 
+@rule("cluster-addresses", "hosts")
+def cluster_addresses(cluster: Declared) -> Iterator[Finding]:
+    """The others know a host by IP addresses that lead to it."""
+    for member in cluster.members:
+        for text in member.internal:
+            if (found := as_ip(text)) is None:
+                message = f"`{member.name}` has the name `{text}` for an address"
+                yield Finding(member.place, f"{message}, want an IP address", _ADD_ADDRESSES)
+            elif _leads_nowhere(found):
+                message = f"`{text}` of `{member.name}` does not lead to it from another host"
+                hint = "write one of its own network as `address`, or under `internalAddresses`"
+                yield Finding(member.place, message, hint)
+
+
+def _leads_nowhere(found: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    return found.is_loopback or found.is_unspecified or found.is_multicast or found.is_link_local
+
+
 @rule("kube-node-names", "hosts")
 def kube_node_names(cluster: Declared) -> Iterator[Finding]:
     """Hosts have names that kube nodes can have."""
@@ -98,6 +122,7 @@ RULES = (
     roles_in_use,
     one_registry,
     unique_addresses,
+    cluster_addresses,
     kube_node_names,
     one_machine,
 )

@@ -6,7 +6,9 @@ import ipaddress
 from collections.abc import Iterator, Sequence
 
 from kubexm.common.counting import few
+from kubexm.config.members import Member
 from kubexm.config.rules.rule import Declared, Network, rule
+from kubexm.document.fields import as_ip
 from kubexm.document.findings import Finding
 
 _NETWORK = ("spec", "network")
@@ -16,8 +18,17 @@ _LARGEST_OF_SERVICES = {4: 12, 6: 108}
 """The shortest prefixes that the API server takes."""
 _SMALLEST_OF_SERVICES = {4: 26, 6: 122}
 """Room for what a new cluster has, and some more."""
-_BY_ITSELF = ("calico", "cilium", "none")
-"""Plugins that hand out addresses in their own way."""
+_BLOCKS_OF_IPV6 = 122
+"""The prefix of what calico gives to a host at a time, which nothing sets."""
+_FEWEST_PODS = 8
+"""Addresses for each kube node, so that a new cluster can run at all."""
+_FARTHEST = 16
+"""The bits between the network of pods and the part of a host that controllers keep count of."""
+_UNUSABLE: tuple[Network, ...] = (
+    *map(ipaddress.IPv4Network, ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4")),
+    *map(ipaddress.IPv6Network, ("::/127", "fe80::/10", "ff00::/8")),
+)
+"""Networks of one machine, one segment, or of no machine."""
 _SECTIONS = ("flannel", "calico", "cilium")
 _RESERVED = 2
 
@@ -30,9 +41,9 @@ def families(cluster: Declared) -> Iterator[Finding]:
         if len(found) != len(set(found)):
             message = f"found {len(found)} networks of {_told(found)}, want one of each family"
             yield Finding(place, message, "write one IPv4 and one IPv6 network at most")
-    if set(pods) != set(services):
+    if [*dict.fromkeys(pods)] != [*dict.fromkeys(services)]:
         message = f"services have {_told(services)}, pods {_told(pods)}"
-        yield Finding(_SERVICES, message, "give both the same families")
+        yield Finding(_SERVICES, message, "give both the same families, in the same order")
 
 
 def _versions(networks: Sequence[Network]) -> list[int]:
@@ -76,20 +87,66 @@ def _within(cluster: Declared, network: Network) -> Iterator[str]:
                 continue
 
 
+@rule("networks-usable", "network.podCIDR", "network.serviceCIDR")
+def networks_usable(cluster: Declared) -> Iterator[Finding]:
+    """Pods and services have addresses that packets are sent to."""
+    for place, networks in ((_PODS, cluster.pods), (_SERVICES, cluster.services)):
+        for network in networks:
+            same = (other for other in _UNUSABLE if other.version == network.version)
+            if met := next((other for other in same if network.overlaps(other)), None):
+                message = f"{network} has addresses of {met}, which no pod and no service can have"
+                hint = "take a private network, such as one of `10.0.0.0/8` or `fd00::/8`"
+                yield Finding(place, message, hint)
+
+
 @rule("pods-for-all", "network", "hosts", "roleGroups")
 def pods_for_all(cluster: Declared) -> Iterator[Finding]:
     """There is a part of the network of pods for every kube node."""
-    network, nodes = cluster.spec.network, len(_kube_nodes(cluster))
-    masks = {4: network.node_mask, 6: network.node_mask_ipv6}
-    for pods in () if network.plugin in _BY_ITSELF else cluster.pods:
-        mask = masks[pods.version]
-        parts = 2 ** max(mask - pods.prefixlen, 0)
-        if mask < pods.prefixlen:
-            message = f"a host gets a /{mask}, which is more than all of {pods}"
-            yield Finding(_PODS, message, "take a larger network, or a smaller part for each host")
-        elif parts < nodes:
-            message = f"{pods} has {parts} parts of /{mask}, want {nodes}, one for each kube node"
-            yield Finding(_PODS, message, "take a larger network, or a smaller part for each host")
+    nodes = len(_kube_nodes(cluster))
+    judge = _blocks if cluster.spec.network.plugin == "calico" else _parts
+    for pods in cluster.pods:
+        if message := judge(cluster, pods, nodes):
+            yield Finding(_PODS, message, _hint_of_size(cluster))
+
+
+def _hint_of_size(cluster: Declared) -> str:
+    if cluster.spec.network.plugin == "calico":
+        return "take a larger network, or smaller blocks with a larger `calico.blockSize`"
+    return "take another network, or another `nodeMask` or `nodeMaskIpv6`"
+
+
+def _parts(cluster: Declared, pods: Network, nodes: int) -> str:
+    """What is wrong where every host has one part of a fixed size."""
+    mask = _mask(cluster, pods.version)
+    parts = 2 ** max(mask - pods.prefixlen, 0)
+    if mask < pods.prefixlen:
+        return f"a host gets a /{mask}, which is more than all of {pods}"
+    if parts < nodes:
+        return f"{pods} has {parts} parts of /{mask}, want {nodes}, one for each kube node"
+    if mask - pods.prefixlen > _FARTHEST:
+        return (
+            f"{pods} has more parts of /{mask} than are kept count of, want 2^{_FARTHEST} at most"
+        )
+    return ""
+
+
+def _blocks(cluster: Declared, pods: Network, nodes: int) -> str:
+    """What is wrong where a host takes blocks as it needs them."""
+    size = cluster.spec.network.calico.block_size if pods.version == 4 else _BLOCKS_OF_IPV6
+    blocks = 2 ** max(size - pods.prefixlen, 0)
+    if size < pods.prefixlen:
+        return f"a block is a /{size}, which is more than all of {pods}"
+    if blocks < nodes:
+        return f"{pods} has {blocks} blocks of /{size}, want {nodes}, one for each kube node"
+    if pods.num_addresses < nodes * _FEWEST_PODS:
+        wanted = f"want {nodes * _FEWEST_PODS}, {_FEWEST_PODS} for each kube node"
+        return f"{pods} has {pods.num_addresses} addresses, {wanted}"
+    return ""
+
+
+def _mask(cluster: Declared, version: int) -> int:
+    network = cluster.spec.network
+    return network.node_mask if version == 4 else network.node_mask_ipv6
 
 
 def _kube_nodes(cluster: Declared) -> list[str]:
@@ -101,13 +158,15 @@ def _kube_nodes(cluster: Declared) -> list[str]:
 def pods_of_a_host(cluster: Declared) -> Iterator[Finding]:
     """A host has an address for every pod that it may run."""
     network, most = cluster.spec.network, cluster.spec.kubernetes.kubelet.max_pods
-    if network.plugin in _BY_ITSELF or 4 not in _versions(cluster.pods):
-        return
-    room = 2 ** (32 - network.node_mask) - _RESERVED
-    if most > room:
-        message = f"a /{network.node_mask} has {room} addresses for {most} pods of a host"
-        hint = "give each host more, with a smaller `nodeMask`, or write fewer `maxPods`"
-        yield Finding((*_NETWORK, "nodeMask"), message, hint)
+    # The one takes more blocks as it needs them, the other is whatever somebody installs.
+    for pods in () if network.plugin in ("calico", "none") else cluster.pods:
+        mask = _mask(cluster, pods.version)
+        room = 2 ** (pods.max_prefixlen - mask) - _RESERVED
+        if most > room:
+            key = "nodeMask" if pods.version == 4 else "nodeMaskIpv6"
+            message = f"a /{mask} has {room} addresses for {most} pods of a host"
+            hint = f"give each host more, with a smaller `{key}`, or write fewer `maxPods`"
+            yield Finding((*_NETWORK, key), message, hint)
 
 
 @rule("services-size", "network.serviceCIDR")
@@ -121,26 +180,32 @@ def services_size(cluster: Declared) -> Iterator[Finding]:
             yield Finding(_SERVICES, message, "take a network of another size")
 
 
-@rule("dual-stack", "network.podCIDR", "hosts")
-def dual_stack(cluster: Declared) -> Iterator[Finding]:
-    """With two families every host has an address of each."""
-    wanted = set(_versions(cluster.pods))
-    if len(wanted) < 2:
-        return
+@rule("host-families", "network.podCIDR", "hosts")
+def host_families(cluster: Declared) -> Iterator[Finding]:
+    """Every host has an address of each family of the pods, in their order, and no other."""
+    wanted = [*dict.fromkeys(_versions(cluster.pods))]
     for member in cluster.members:
-        missing = wanted - {*_families_of(member.internal)}
-        if missing:
-            message = f"`{member.name}` has no address of {_told(sorted(missing))}"
-            hint = "write `internalAddresses: [IPV4, IPV6]`, or networks of one family"
-            yield Finding(member.place, message, hint)
+        known = [as_ip(text) for text in member.internal]
+        found = [address.version for address in known if address is not None]
+        # That a name is no address is told by another rule.
+        if len(found) == len(known) and found != wanted:
+            yield _other_families(member, found, wanted)
 
 
-def _families_of(addresses: Sequence[str]) -> Iterator[int]:
-    for text in addresses:
-        try:
-            yield ipaddress.ip_address(text).version
-        except ValueError:  # a name may stand for both
-            yield from (4, 6)
+def _other_families(member: Member, found: Sequence[int], wanted: Sequence[int]) -> Finding:
+    if missing := [version for version in wanted if version not in found]:
+        message = f"`{member.name}` has no address of {_told(missing)}, which pods have"
+    elif len(found) > len(wanted):
+        message = f"`{member.name}` has {_each(found)}, pods have {_told(wanted)}"
+    else:
+        message = f"`{member.name}` has {_told(found)}, pods have {_told(wanted)} first"
+    listed = ", ".join(f"IPV{version}" for version in dict.fromkeys(wanted))
+    hint = f"write `internalAddresses: [{listed}]`, or networks of the families that it has"
+    return Finding(member.place, message, hint)
+
+
+def _each(versions: Sequence[int]) -> str:
+    return " and ".join(f"IPv{version}" for version in versions)
 
 
 @rule("plugin-settings", "network")
@@ -168,10 +233,11 @@ RULES = (
     families,
     overlap,
     hosts_outside,
+    networks_usable,
     pods_for_all,
     pods_of_a_host,
     services_size,
-    dual_stack,
+    host_families,
     plugin_settings,
     proxy_mode,
 )

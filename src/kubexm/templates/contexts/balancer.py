@@ -28,7 +28,8 @@ class HaproxyConfig(Context, frozen=True, kw_only=True):
     """How haproxy leads to the API servers."""
 
     binds: tuple[str, ...]
-    """Where it listens: `127.0.0.1:6443`, `[::1]:6443`, or `*:6443` for all addresses."""
+    """Where it listens: `127.0.0.1:6443`, `[::1]:6443`, `*:6443` for all addresses of IPv4, or
+    `[::]:6443 v4v6` for all of both families."""
     backends: tuple[Backend, ...]
     """The API servers."""
     health: str = "127.0.0.1:8081"
@@ -81,6 +82,7 @@ TEMPLATES = (
         f"{HAPROXY_CONFIG}, {CONTAINED_HAPROXY_CONFIG}",
         (
             HaproxyConfig(binds=("*:6443",), backends=_BACKENDS, user="haproxy"),
+            HaproxyConfig(binds=("[::]:6443 v4v6",), backends=_BACKENDS, user="haproxy"),
             HaproxyConfig(
                 binds=("127.0.0.1:6443", "[::1]:6443"),
                 backends=_BACKENDS,

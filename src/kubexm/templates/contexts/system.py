@@ -5,6 +5,8 @@ from __future__ import annotations
 from kubexm.common import layout
 from kubexm.templates.context import Context, Template
 
+PROXY_DROPIN = f"{layout.UNITS}/{{unit}}.service.d/20-kubexm-proxy.conf"
+
 
 class ChronyConfig(Context, frozen=True, kw_only=True):
     """Who chrony asks for the time."""
@@ -38,7 +40,7 @@ TEMPLATES = (
         ProxyEnvironment,
         "unit",
         "through whom a service reaches the world",
-        f"{layout.UNITS}/{{unit}}.service.d/20-proxy.conf",
+        PROXY_DROPIN,
         (
             ProxyEnvironment(
                 http="http://proxy.internal:3128",

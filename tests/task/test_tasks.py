@@ -1,0 +1,135 @@
+"""What tasks make of a cluster file, where that is decided by more than one key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.task.planned import content, made, planned, step, world, written
+
+from kubexm.common import layout
+from kubexm.step.kubeadm import Joined
+from kubexm.templates import formats
+from kubexm.templates.contexts.balancer import HAPROXY_CONFIG
+from kubexm.templates.registry import TEMPLATES
+
+DUAL = {"podCIDR": ["10.1.0.0/16", "fd00:1::/48"], "serviceCIDR": ["10.2.0.0/16", "fd00:2::/112"]}
+
+
+def balanced(address: str, *, v6: bool) -> dict[str, Any]:
+    """A cluster with two load-balancer hosts, with `v6` of both families."""
+    last = {"cp1": 11, "lb1": 21, "lb2": 22}
+    hosts: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "address": f"10.0.0.{number}",
+            "internalAddresses": [f"10.0.0.{number}", *([f"fd00::{number}"] * v6)],
+        }
+        for name, number in last.items()
+    ]
+    return {
+        "hosts": hosts,
+        "roleGroups": {"control-plane": ["cp1"], "worker": ["cp1"], "loadbalancer": ["lb[1:2]"]},
+        "endpoint": {"kind": "keepalived", "address": address},
+        "network": {"plugin": "flannel", **(DUAL if v6 else {})},
+    }
+
+
+@pytest.mark.parametrize(
+    ("address", "v6", "bind"),
+    [
+        # A kernel without IPv6 would open nothing at all.
+        ("10.0.0.100", False, "*:6443"),
+        ("10.0.0.100", True, "[::]:6443 v4v6"),
+        ("fd00::100", True, "[::]:6443 v4v6"),
+    ],
+)
+def test_a_load_balancer_listens_at_the_families_that_it_has(
+    address: str, v6: bool, bind: str, tmp_path: Path
+) -> None:
+    plan = planned(written(tmp_path, **balanced(address, v6=v6)))
+
+    assert f"    bind {bind}\n" in content(plan, HAPROXY_CONFIG, "lb2")
+
+
+@pytest.mark.slow
+def test_a_virtual_address_of_ipv6_leads_to_the_api(tmp_path: Path) -> None:
+    outcome = made(written(tmp_path, **balanced("fd00::100", v6=True)))
+
+    assert outcome.result.status == "Success"
+    with world(outcome) as hosts:
+        assert hosts.host("cp1").reached("fd00::100", 6443) == ("cp1",)
+
+
+def test_patches_are_where_something_of_kubeadms_is_patched(tmp_path: Path) -> None:
+    (tmp_path / "patch.yaml").write_text("metadata: {labels: {a: b}}\n")
+    patches = {"kube-apiserver": "patch.yaml", "etcd": "patch.yaml"}
+    plan = planned(written(tmp_path, kubernetes={"kubeadm": {"patches": patches}}))
+
+    worker, plane = step(plan, "join/node", "w1"), step(plan, "control-plane/join/cp2", "cp2")
+
+    written_to = {
+        host: {node.step.params.get("path") for node in plan.graph if host in node.hosts}
+        for host in ("cp1", "cp2", "w1")
+    }
+    files = {f"{layout.PATCHES}/{name}.yaml" for name in patches}
+    assert files <= written_to["cp1"]
+    assert files <= written_to["cp2"]
+    assert not files & written_to["w1"]
+    assert layout.PATCHES not in written_to["w1"]
+    assert isinstance(worker, Joined)
+    assert isinstance(plane, Joined)
+    assert (worker.data["patches"], plane.data["patches"]) == ("", layout.PATCHES)
+
+
+def test_without_crictl_in_the_catalog_hosts_get_none(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text('[kubernetes."v1.36".defaults]\ncrictl = ""\n')
+    file = written(tmp_path)
+
+    usual, without = planned(file), planned(file, mine)
+
+    assert any("crictl" in node.id for node in usual.graph)
+    assert not any("crictl" in node.id for node in without.graph)
+    assert {node.id for node in usual.graph if "crictl" not in node.id} == {
+        node.id for node in without.graph
+    }
+
+
+def test_kubeadm_is_told_of_an_etcd_that_it_does_not_expect(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text('[kubernetes."v1.36".defaults]\netcd = "v3.6.14"\n')
+    file = written(tmp_path)
+
+    found = [
+        {one["kind"]: one for one in formats.parsed(text, "manifests")}["ClusterConfiguration"]
+        for plan in (planned(file), planned(file, mine))
+        for text in [content(plan, layout.KUBEADM_CONFIG, "cp1")]
+    ]
+
+    usual, other = (each["etcd"]["local"] for each in found)
+    assert "imageTag" not in usual
+    assert (other["imageRepository"], other["imageTag"]) == ("registry.k8s.io", "3.6.14-0")
+
+
+@pytest.mark.slow
+def test_a_cluster_by_such_a_catalog_is_made(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text('[kubernetes."v1.36".defaults]\netcd = "v3.6.14"\ncrictl = ""\n')
+
+    outcome = made(written(tmp_path), mine)
+
+    assert outcome.result.status == "Success"
+    with world(outcome) as hosts:
+        pod = hosts.host("cp2").read(f"{layout.MANIFESTS}/etcd.yaml").decode()
+    assert "registry.k8s.io/etcd:3.6.14-0" in pod
+
+
+def test_the_way_out_is_where_the_template_says_that_it_is(tmp_path: Path) -> None:
+    proxy = {"proxy": {"https": "http://proxy.lan:3128"}}
+    plan = planned(written(tmp_path, system=proxy))
+
+    for unit in ("kubelet", "containerd"):
+        path = TEMPLATES["proxy/environment"].path.format(unit=unit)
+        assert "proxy.lan" in content(plan, path, "w1")
