@@ -219,7 +219,8 @@ def done_before(operation: str, declared: BillParams, home: Home) -> None:
         _, lease = store.start_run(
             name, Documents(build_graph(name, [node], hosts=("control-node",)))
         )
-        store.finish(lease, "Success")
+        with lease:
+            store.finish(lease, "Success")
 
 
 async def test_of_a_cluster_that_was_made_nobody_is_asked_for_what_it_is_made_of(

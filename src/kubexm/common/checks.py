@@ -291,9 +291,9 @@ _CHECKS = (
     ),
     Check(
         "artifacts",
-        "everything that the cluster needs is in the bundle",
+        "everything that the cluster needs is in the bundle, or can be had without one",
         "refusal",
-        "build the bundle again for this cluster file",
+        "build the bundle again for this cluster file, or see to the way there",
         across=True,
     ),
 )
