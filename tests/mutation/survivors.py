@@ -25,6 +25,7 @@ class Survivor(msgspec.Struct, frozen=True):
 _PULLED = "the registry of the cluster is there, and whoever runs it pulls it"
 _ABOVE = "another directory below it is made with all above"
 _KNOWN = "simulated hosts find each other by name without it"
+_UNAWAITED = "nobody waits until it runs"
 _AT_ONCE = "simulated programs take new settings in no time, so nobody misses one meanwhile"
 
 SURVIVORS = (
@@ -38,7 +39,10 @@ SURVIVORS = (
     Survivor("the kubelet only complains", step="workers/prepare/directories/*-manifests"),
     Survivor(_ABOVE, step="directories/etc-containerd", play="own-registry"),
     Survivor(_ABOVE, step="directories/etc-kubernetes-kubexm", play="hardened"),
+    Survivor(_UNAWAITED, step="images/cilium-envoy"),
+    Survivor("`ip_vs` brings it along", step="kernel/nf_conntrack"),
     # Order.
+    Survivor(_UNAWAITED, before="images/cilium-envoy", after="*"),
     Survivor(_ABOVE, before="directories/etc-containerd", after="*", play="own-registry"),
     Survivor(_ABOVE, before="directories/etc-kubernetes-kubexm", after="*", play="hardened"),
     Survivor(_KNOWN, before="names/hosts-file", after="images/*"),

@@ -1,12 +1,13 @@
 """A plan with one mistake does not go unnoticed on simulated hosts: some of all such plans.
 
-`make mutants` plays every one of them.
+`make mutants` plays every one of them, and wants 95 of 100 to be noticed. Of the few here, the
+same ones in every cluster, each that is not noticed has to have a reason.
 """
 
 from __future__ import annotations
 
 import pytest
-from tests.mutation.plays import ENOUGH, PLAYS, SHARE, Play, some
+from tests.mutation.plays import PLAYS, SHARE, Play, some
 from tests.mutation.stage import Verdict
 from tests.mutation.survivors import reason
 
@@ -19,7 +20,6 @@ def test_a_step_that_is_missing_or_comes_too_early_is_noticed() -> None:
 
     assert len(played) > len(PLAYS)
     assert [f"{play}: {mutant}" for play, mutant in survived if not reason(play, mutant)] == []
-    assert len(survived) <= len(played) * (1 - ENOUGH)
 
 
 def _verdicts(play: Play) -> list[Verdict]:

@@ -113,7 +113,8 @@ def waits(
     through the modules of all hosts each for itself, but for modules that are `whole`.
     """
     begun = _BEGUN
-    members = ("control-plane/init", "control-plane/join", "workers/join")
+    members = (*(_member(ctx, host) for host in ctx.control_planes), "workers/join/node")
+    kubelets = ("control-plane/init", "control-plane/join", "workers/join")
 
     def of(group: str, *parts: str) -> tuple[Wait, ...]:
         """Of parts that all hosts go through those of one group."""
@@ -175,9 +176,10 @@ def waits(
         ),
         "network/plugin": (*on_all(begun), *on_same("control-plane/helm")),
         "network/controllers": on_all("network/plugin"),
-        "network/routes": on_all(*members),
+        "network/routes/networks": on_all(*members),
+        "network/routes/unit": checked,
         "network/ready": on_all(
-            "network/plugin", "network/routes", *members, "control-plane/settings"
+            "network/plugin", "network/routes", *kubelets, "control-plane/settings"
         ),
         "network/marks": on_all(*members),
         "dns/coredns": on_all(begun),

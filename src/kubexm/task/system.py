@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kubexm.common import layout
 from kubexm.common.roles import CONTROL_PLANE, ETCD, LOADBALANCER, REGISTRY, WORKER
@@ -37,7 +37,9 @@ ROLES = {
 }
 """The roles of the bill of materials as those of the cluster file."""
 _MODULES = ("overlay", "br_netfilter")
-_IPVS = ("ip_vs", "ip_vs_rr", "ip_vs_wrr", "ip_vs_sh", "nf_conntrack")
+_IPVS = ("ip_vs", "nf_conntrack")
+_SCHEDULERS = ("ip_vs_rr", "ip_vs_wrr", "ip_vs_sh")
+"""Modules that bring no setting."""
 _SYSCTL = {
     "net.bridge.bridge-nf-call-iptables": "1",
     "net.bridge.bridge-nf-call-ip6tables": "1",
@@ -113,6 +115,7 @@ def kernel(ctx: ClusterContext) -> ExecutionFragment | None:
     return parallel(
         node("no-swap", NoSwap(), on=ctx.kube_nodes) if _fails_on_swap(ctx) else None,
         per_host(_modules(ctx), _settings(ctx)),
+        _loaded(ctx, _SCHEDULERS if _has_ipvs(ctx) else ()),
     )
 
 
@@ -121,14 +124,23 @@ def _fails_on_swap(ctx: ClusterContext) -> bool:
     return ctx.spec.kubernetes.kubelet.config.get("failSwapOn", True) is not False
 
 
+def _has_ipvs(ctx: ClusterContext) -> bool:
+    return ctx.spec.kubernetes.kube_proxy.mode == "ipvs"
+
+
+def _loaded(ctx: ClusterContext, names: Iterable[str]) -> ExecutionFragment:
+    return parallel(*(node(name, KernelModule(name), on=_having(ctx, name)) for name in names))
+
+
 def _modules(ctx: ClusterContext) -> ExecutionFragment:
-    ipvs = _IPVS if ctx.spec.kubernetes.kube_proxy.mode == "ipvs" else ()
+    ipvs = _IPVS if _has_ipvs(ctx) else ()
     # The cache of names has an interface of its own.
     local = ("dummy",) if ctx.spec.dns.node_local.enabled else ()
     ours = dict.fromkeys((*_MODULES, *ipvs, *local))
-    others = (name for name in ctx.spec.system.modules if name not in ours)
+    known = frozenset((*ours, *(_SCHEDULERS if ipvs else ())))
+    others = (name for name in ctx.spec.system.modules if name not in known)
     return parallel(
-        *(node(name, KernelModule(name), on=_having(ctx, name)) for name in ours),
+        _loaded(ctx, ours),
         *(node(name, KernelModule(name), on=ctx.hosts) for name in others),
     )
 
