@@ -16,7 +16,8 @@ from kubexm.app.bundles import BuildParams, PushParams
 from kubexm.app.locks import LockParams
 from kubexm.common.paths import Home
 from kubexm.errors import InvalidCluster, InvalidInput, StepFailed
-from kubexm.resource import catalog, layout
+from kubexm.resource import bundle_archive, catalog, layout
+from kubexm.resource.bundle_manifest import Manifest
 from kubexm.resource.fetch import Advance
 from kubexm.resource.materials import BillOfMaterials, bill
 from kubexm.resource.needs import Needs
@@ -250,7 +251,11 @@ class TestPushing:
     async def test_what_makes_no_sense_is_refused(
         self, home: Home, tmp_path: Path, given: dict[str, str], message: str
     ) -> None:
-        params = replace(PushParams(bundle=tmp_path / "b.tar.zst", registry="mine.lan"), **given)
+        path = tmp_path / "b.tar.zst"
+        empty = Manifest(kubernetes=(), architectures=(), artifacts={}, images={}, blobs={})
+        for _ in bundle_archive.written(empty, Store(home.artifacts), path):
+            pass
+        params = replace(PushParams(bundle=path, registry="mine.lan"), **given)
 
         with pytest.raises(InvalidInput, match=message) as caught:
             await bundles.push(params, home, SecretVault())

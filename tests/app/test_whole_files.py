@@ -25,6 +25,7 @@ spec:
 """
 HOSTS = "  hosts: [{name: a, address: 10.0.0.1, arch: amd64}]\n"
 SOUND = f"{HEAD}{HOSTS}  kubernetes: {{version: v1.36.3}}\n"
+NAMED_OBJECT = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 NAMED = """\
   kubernetes: {version: v1.36.3, kubeadm: {patches: {etcd: no1.yaml}}}
   containerRuntime: {sandboxImage: "a b", registries: {r.lan: {ca: no2.pem}}}
@@ -122,6 +123,42 @@ def test_a_mistake_elsewhere_hides_nothing_of_what_is_named(file: Path) -> None:
 
     assert len(found) == len(PLACES) + 1
     assert found[-1].startswith("15:3: spec.netwrk: unknown key")
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    ["", "metadata: {}\n", "metadata: {generateName: a-}\n", "metadata: {name: }\n"],
+)
+def test_an_object_without_a_name_is_refused_inline_and_in_a_file(
+    file: Path, tmp_path: Path, metadata: str
+) -> None:
+    text = f"apiVersion: v1\nkind: ConfigMap\n{metadata}"
+    (tmp_path / "objects.yaml").write_text(f"{NAMED_OBJECT}---\n{text}")
+    indented = text.replace("\n", "\n      ").rstrip()
+    file.write_text(
+        f"{SOUND}  addons:\n  - {{name: x, manifests: [objects.yaml]}}\n"
+        f"  - name: y\n    inline: |\n      {indented}\n"
+    )
+
+    found = told(file)
+
+    assert [text.partition(": ")[2] for text in found] == [
+        "spec.addons[0].manifests[0]: object 2, a ConfigMap, has no `metadata.name`",
+        "spec.addons[1].inline: object 1, a ConfigMap, has no `metadata.name`",
+    ]
+
+
+def test_a_list_of_objects_needs_no_name_of_its_own(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "objects.yaml").write_text(
+        "apiVersion: v1\nkind: List\nitems:\n"
+        "- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n"
+        "- {apiVersion: v1, kind: ConfigMap}\n"
+    )
+    file.write_text(f"{SOUND}  addons: [{{name: x, manifests: [objects.yaml]}}]\n")
+
+    (found,) = told(file)
+
+    assert "object 2, a ConfigMap, has no `metadata.name`" in found
 
 
 def test_hooks_are_planned_with_all_else_and_have_the_places_of_the_file(file: Path) -> None:
@@ -238,3 +275,101 @@ def _context(cluster: Declared) -> ClusterContext:
         arch={"a": "amd64"},
         files=OperatorFiles(None),
     )
+
+
+def patched(file: str) -> str:
+    return f"  kubernetes: {{version: v1.36.3, kubeadm: {{patches: {{etcd: {file}}}}}}}\n"
+
+
+AUDITED = "  kubernetes: {version: v1.36.3, apiServer: {audit: {enabled: true, policy: held}}}\n"
+PLAIN = "  kubernetes: {version: v1.36.3}\n"
+TRUSTED = f"{PLAIN}  containerRuntime: {{registries: {{r.lan: {{ca: held}}}}}}\n"
+EXTERNAL = (
+    f"{PLAIN}  etcd: {{external: {{endpoints: ['https://10.9.0.1:2379'], ca: held,"
+    " certificate: held, key: 'env://KEY'}}\n"
+)
+OWN = (
+    "  kubernetes: {version: v1.36.3, certificates: {authorities: {frontProxy:"
+    " {certificate: held, key: 'env://KEY'}}}}\n"
+)
+POLICY = "apiVersion: audit.k8s.io/v1\nkind: Policy\n"
+AT_PATCH, AT_POLICY = (
+    "6:60: spec.kubernetes.kubeadm.patches.etcd",
+    "6:77: spec.kubernetes.apiServer",
+)
+BROKEN_PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+NO_CERTIFICATE = "`held` holds no certificate that can be read"
+
+
+@pytest.mark.parametrize(
+    ("spec", "name", "held", "messages"),
+    [
+        (patched("held"), "held", "spec: [", [f"{AT_PATCH}: `held` holds what can't be read in "]),
+        (patched("held"), "held", "words", [f"{AT_PATCH}: `held` holds no patch, want a mapping"]),
+        (patched("held"), "held", "", [f"{AT_PATCH}: `held` holds no patch, want a mapping"]),
+        (
+            patched("held"),
+            "held",
+            "[{op: add}]",
+            [f"{AT_PATCH}: `held` holds no patch, want a map"],
+        ),
+        (
+            patched("a+json"),
+            "a+json",
+            "a: b",
+            [f"{AT_PATCH}: `a+json` holds no patch, want a list"],
+        ),
+        (patched("a+json"), "a+json", "[{op: add}]", [f"{AT_PATCH}: `a+json` holds no patch"]),
+        (
+            AUDITED,
+            "held",
+            "rules: [",
+            [f"{AT_POLICY}.audit.policy: `held` holds what can't be read in "],
+        ),
+        (AUDITED, "held", "words", [f"{AT_POLICY}.audit.policy: `held` holds no `Policy` of"]),
+        (AUDITED, "held", POLICY, [f"{AT_POLICY}.audit.policy: `held` holds a policy without `r"]),
+        (
+            TRUSTED,
+            "held",
+            "words",
+            [f"spec.containerRuntime.registries.r.lan.ca: {NO_CERTIFICATE}"],
+        ),
+        (TRUSTED, "held", BROKEN_PEM, [f"registries.r.lan.ca: {NO_CERTIFICATE}"]),
+        (
+            EXTERNAL,
+            "held",
+            "words",
+            [f"external.ca: {NO_CERTIFICATE}", f"external.certificate: {NO_CERTIFICATE}"],
+        ),
+        (OWN, "held", "words", [f"authorities.frontProxy.certificate: {NO_CERTIFICATE}"]),
+    ],
+)
+def test_a_file_that_does_not_hold_what_it_has_to_is_refused_at_its_key(
+    file: Path, spec: str, name: str, held: str, messages: list[str]
+) -> None:
+    file.write_text(f"{HEAD}{HOSTS}{spec}")
+    (file.parent / name).write_text(held)
+
+    found = told(file)
+
+    assert len(found) == len(messages)
+    for text, message in zip(found, messages, strict=True):
+        assert message in text
+
+
+@pytest.mark.parametrize(
+    ("spec", "name", "held"),
+    [
+        (patched("held"), "held", "metadata: {labels: {a: b}}\n---\nspec: {priority: 1}\n"),
+        (patched("a+merge.json"), "a+merge.json", '{"metadata": {"labels": {"a": "b"}}}'),
+        (patched("a+json.yaml"), "a+json.yaml", "- {op: remove, path: /spec/priority}\n"),
+        (AUDITED, "held", f"{POLICY}rules: [{{level: None}}]\n"),
+    ],
+)
+def test_a_file_that_holds_what_it_has_to_is_taken(
+    file: Path, spec: str, name: str, held: str
+) -> None:
+    file.write_text(f"{HEAD}{HOSTS}{spec}")
+    (file.parent / name).write_text(held)
+
+    assert validating.validate(ClusterParams(file)).name == "demo"

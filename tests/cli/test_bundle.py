@@ -284,6 +284,19 @@ class TestPush:
         assert "`--password-ref` is no reference" in answer.err
         assert "the-word-itself" not in answer.err
 
+    def test_a_bundle_that_is_not_there_is_told_before_anybody_is_asked(
+        self, kubexm: Kubexm, tmp_path: Path
+    ) -> None:
+        answer = kubexm(
+            "bundle", "push", tmp_path / "nope", "127.0.0.1:1", "--plain-http",
+            "--username", "me", "--password-ref", "prompt://word",
+        )  # fmt: skip
+
+        assert answer.code == 2
+        assert str(tmp_path / "nope") in answer.err
+        assert "127.0.0.1" not in answer.err
+        assert "word" not in answer.err
+
     @pytest.mark.slow
     def test_a_registry_that_is_not_there_is_told_before_anything_is_unpacked(
         self, site: Site, kubexm: Kubexm, home: Path

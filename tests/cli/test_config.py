@@ -98,6 +98,32 @@ def test_a_key_that_is_not_there_is_told_with_the_nearest(kubexm: Kubexm) -> Non
     assert "did you mean `etcd`?" in answer.err
 
 
+@pytest.mark.parametrize(
+    ("path", "first", "key"),
+    [
+        ("spec.hooks", "spec.hooks: mapping of modules to steps by moment", "container-runtime"),
+        ("spec.hooks.system", "spec.hooks.system: mapping", "onFailure"),
+        ("hooks.system.pre", "spec.hooks.system.pre: list of steps", "Steps before it"),
+    ],
+)
+def test_hooks_are_explained_down_to_the_moment(
+    kubexm: Kubexm, path: str, first: str, key: str
+) -> None:
+    answer = kubexm("config", "explain", path)
+
+    assert answer.code == 0
+    assert answer.out.startswith(f"{first}\n")
+    assert f"\n  {key}" in answer.out
+
+
+def test_a_moment_that_there_is_not_is_told_with_the_nearest(kubexm: Kubexm) -> None:
+    answer = kubexm("config", "explain", "spec.hooks.system.pst")
+
+    assert answer.code == 2
+    assert "there is no key `pst`" in answer.err
+    assert "did you mean `post`?" in answer.err
+
+
 def test_the_schema_is_a_document(kubexm: Kubexm) -> None:
     schema = json.loads(kubexm("config", "schema").out)
 
@@ -190,6 +216,54 @@ def test_answers_that_make_no_sound_cluster_write_nothing(kubexm: Kubexm, tmp_pa
     assert "there is no host `nobody`" in answer.err
     assert "`address` has no meaning for `kind:" in answer.err
     assert not file.exists()
+
+
+def test_a_first_file_may_have_load_balancers(kubexm: Kubexm, tmp_path: Path) -> None:
+    file = tmp_path / "new.yaml"
+    words = ("--endpoint", "keepalived", "--address", "10.0.0.100", "--control-plane", "cp[1:3]")
+
+    lacking = init(kubexm, file, *words)
+    answer = init(kubexm, file, *words, "--host", "lb1=10.0.0.5", "--loadbalancer", "lb1")
+
+    assert "the role `loadbalancer` has no host" in lacking.err
+    assert (answer.code, answer.err) == (0, "")
+    assert kubexm("config", "validate", "-f", file).out.splitlines()[1:] == [
+        "  endpoint keepalived, etcd stacked, network calico",
+        "  control-plane: cp1 cp2 cp3",
+        "  worker: w1",
+        "  loadbalancer: lb1",
+    ]
+
+
+def test_hosts_with_ipv6_addresses_get_networks_of_ipv6(kubexm: Kubexm, tmp_path: Path) -> None:
+    file = tmp_path / "new.yaml"
+
+    answer = kubexm("config", "init", "-f", file, "--name", "six", "--host", "a[1:2]=fd00::[1:2]")
+
+    assert (answer.code, answer.err) == (0, "")
+    assert kubexm("config", "validate", "-f", file).code == 0
+    network = yaml.safe_load(file.read_text())["spec"]["network"]
+    assert network["podCIDR"] == "fd00:64::/56"
+
+
+def test_all_that_is_wrong_with_flags_is_told_at_once(kubexm: Kubexm, tmp_path: Path) -> None:
+    file = tmp_path / "new.yaml"
+    file.write_text("mine")
+    words = ("--host", "one", "--host", "=10.0.0.9", "--kubernetes", "v9.9.9", "--user", "a b")
+
+    answer = init(kubexm, file, *words, "--control-plane", "one")
+
+    assert answer.code == 2
+    for message in (
+        f"--file: `{file}` is there already",
+        "--host: found `one`, want a host as NAME=ADDRESS",
+        "--host: found `=10.0.0.9`, want a host as NAME=ADDRESS",
+        "--kubernetes: unknown version `v9.9.9` of `kubernetes`",
+        "spec.ssh.user: found the text `a b`, want the name of a user",
+    ):
+        assert message in answer.err
+    assert "there is no host" not in answer.err, "`one` may be meant to be one"
+    assert file.read_text() == "mine"
 
 
 def test_without_a_person_what_is_missing_is_told(kubexm: Kubexm, tmp_path: Path) -> None:

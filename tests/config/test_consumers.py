@@ -6,6 +6,7 @@ hosts or its simulated world has to differ. A new key without a case fails the f
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from pathlib import Path
@@ -22,6 +23,12 @@ from kubexm.errors import InvalidInput
 from kubexm.plan import codec
 from kubexm.templates.merging import merged
 
+_FILES = Path(__file__).parents[2] / "examples" / "clusters" / "files"
+_CERTIFICATES = {
+    "ca.crt": "etcd-ca.crt",
+    "other.crt": "registry-ca.crt",
+    "client.crt": "etcd-client.crt",
+}
 _BASE: dict[str, Any] = {
     "apiVersion": "kubexm.io/v1alpha1",
     "kind": "Cluster",
@@ -233,7 +240,9 @@ CASES: dict[str, Case] = {
     "spec.kubernetes.kubeProxy.mode": Case(kubernetes(kubeProxy={"mode": "nftables"})),
     "spec.kubernetes.kubeProxy.config": Case(kubernetes(kubeProxy={"config": {"oomScoreAdj": 1}})),
     "spec.kubernetes.kubeadm.clusterConfiguration": Case(
-        kubernetes(kubeadm={"clusterConfiguration": {"certificatesDir": "/etc/x"}})
+        kubernetes(
+            kubeadm={"clusterConfiguration": {"featureGates": {"RootlessControlPlane": True}}}
+        )
     ),
     "spec.kubernetes.kubeadm.initConfiguration": Case(
         kubernetes(kubeadm={"initConfiguration": {"skipPhases": ["x"]}})
@@ -461,10 +470,11 @@ def directory(tmp_path: Path) -> Path:
 
 def beside(tmp_path: Path) -> None:
     """Lay beside a cluster file what it may name."""
-    for name in ("ca.crt", "other.crt", "client.crt"):
-        (tmp_path / name).write_text(f"-----BEGIN CERTIFICATE-----\n{name}\n")
-    for name in ("policy.yaml", "a.yaml", "values.yaml"):
-        (tmp_path / name).write_text(f"name: {name}\n")
+    for name, file in _CERTIFICATES.items():
+        shutil.copyfile(_FILES / file, tmp_path / name)
+    shutil.copyfile(_FILES / "audit-policy.yaml", tmp_path / "policy.yaml")
+    (tmp_path / "values.yaml").write_text("name: a\n")
+    (tmp_path / "a.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
     overlay = tmp_path / "templates" / "crictl"
     overlay.mkdir(parents=True)
     (overlay / "config.j2").write_text("# ours\nruntime-endpoint: {{ socket | yaml }}\n")

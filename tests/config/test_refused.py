@@ -8,15 +8,20 @@ from typing import Any
 import msgspec
 import pytest
 from tests.config.test_consumers import beside
-from tests.config.test_rules import DUAL, HOSTS, chart, cluster, told
+from tests.config.test_rules import DUAL, HOSTS, THREE, chart, cluster, told
 
 from kubexm.app import planning
 from kubexm.app.params import ClusterParams, OperationParams, PlanParams
 from kubexm.config.cluster import parse_cluster
 from kubexm.config.reference import explained
 from kubexm.errors import InvalidCluster, InvalidInput
+from kubexm.templates.merging import merged
 
 ZONES = {"names": ["a.example"], "servers": ["10.0.0.53"]}
+ONLY_V6 = {
+    "hosts": [{"name": "a", "address": "fd00::1"}],
+    "network": {"podCIDR": ["fd00:1::/48"], "serviceCIDR": ["fd00:2::/112"]},
+}
 SECRET = "spec.etcd.external.key: found no reference to a secret"
 
 
@@ -50,21 +55,43 @@ FIELDS: list[tuple[dict[str, Any], str]] = [
     (system(hosts=[{"address": "10.0.0.9", "names": ["10.0.0.8"]}]), "want the name of a host"),
     (system(timeZone="Europe/Berlin\n"), "spec.system.timeZone: found"),
     (system(timeZone="Mars/Olympus"), "spec.system.timeZone: found the text `Mars/Olympus`"),
-    (system(proxy={"http": "http://a b"}), "spec.system.proxy.http: found"),
+    *(
+        (system(proxy={"http": text}), "spec.system.proxy.http: found no address of a proxy")
+        for text in (
+            *("http://a b", "proxy", "proxy:3128", "user:secretpw@proxy:3128", "foo:bar@@"),
+            *("socks9://proxy:3128", "http://proxy:0", "http://proxy:99999", "http://"),
+            *("http://a@@b", "http://proxy/path", "http://a_/?b", "http://-"),
+        )
+    ),
+    *(
+        (system(proxy={"http": "http://proxy", "noProxy": [text]}), "spec.system.proxy.noProxy[0]:")
+        for text in ("a,b", "http://a.example", "a b", "")
+    ),
     ({"etcd": {"dataDir": "/"}}, "spec.etcd.dataDir: found the text `/`"),
     ({"etcd": {"dataDir": "/a/../b"}}, "spec.etcd.dataDir: found the text `/a/../b`"),
     ({"etcd": {"backup": {"directory": "/"}}}, "spec.etcd.backup.directory: found"),
+    (tuning(compaction="0.5s"), "spec.etcd.tuning: `compaction` is 0.5 s, want a second at least"),
     ({"etcd": {"backup": {"every": "1s"}}}, "spec.etcd.backup: `every` is 1 s"),
     ({"registry": {"dataDir": "/"}}, "spec.registry.dataDir: found"),
     ({"templates": "/"}, "spec.templates: found the text `/`, want a directory"),
     ({"containerRuntime": {"root": "/"}}, "spec.containerRuntime.root: found"),
     ({"storage": {"localPath": {"directory": "/"}}}, "spec.storage.localPath.directory: found"),
+    (
+        {
+            "containerRuntime": {
+                "registries": {"a.lan": {"auth": {"username": "a:b", "password": "env://WORD"}}}
+            }
+        },
+        "registries.a.lan.auth.username: found the text `a:b`, want a name without `:`",
+    ),
     (chart(version="1 2"), "spec.addons[0].chart.version: found the text `1 2`"),
     (chart(version="^1.2"), "spec.addons[0].chart.version: found the text `^1.2`"),
     (chart(repository="a.example"), "spec.addons[0].chart.repository: found"),
     ({"addons": [{"name": "a", "inline": "x", "timeout": 0.5}]}, "spec.addons[0].timeout: found"),
     (external(key="a key"), SECRET),
     (external(key="${vars.key}"), SECRET),
+    (external(endpoints=["https://10.9.0.1"]), "and a port"),
+    (external(endpoints=["http://10.9.0.1:2379"]), "spec.etcd.external.endpoints[0]: found"),
     (external(endpoints=["https://10.9.0.1:99999"]), "spec.etcd.external.endpoints[0]: found"),
     (host(address="exa mple"), "spec.hosts[0].address: found the text `exa mple`"),
     (host(address="http://foo:22/"), "spec.hosts[0].address: found the text `http://foo:22/`"),
@@ -120,6 +147,27 @@ def test_a_value_that_no_host_can_take_is_refused_at_its_place(
 
 V6 = [{"name": "a", "address": "fd00::1"}]
 KEEPALIVED = {"kind": "keepalived", "address": "10.0.0.100"}
+UNFIT = ("127.0.0.9", "0.0.0.0", "224.0.0.1", "10.233.0.9", "10.233.64.9", "10.0.0.12", "fd00::9")
+"""What the cache of names can't be asked at."""
+
+
+def node_local(address: str = "169.254.25.10") -> dict[str, Any]:
+    return {"dns": {"nodeLocal": {"enabled": True, "address": address}}}
+
+
+def named(address: str, name: str) -> dict[str, Any]:
+    return system(hosts=[{"address": address, "names": [name]}])
+
+
+def labelled(labels: dict[str, str], **keys: Any) -> dict[str, Any]:
+    return {"hosts": [{**HOSTS[0], **keys, "labels": labels}]}
+
+
+def tainted(*taints: dict[str, str]) -> dict[str, Any]:
+    """A worker with taints, beside hosts without."""
+    return {"hosts": [*HOSTS, {"name": "w", "address": "10.0.0.20", "taints": [*taints]}]}
+
+
 RULED: list[tuple[dict[str, Any], str]] = [
     (host(), "spec.hosts[0]: `a` has the name `a` for an address"),
     (host(address="127.0.0.1"), "spec.hosts[0]: `127.0.0.1` of `a` does not lead to it"),
@@ -219,6 +267,88 @@ RULED: list[tuple[dict[str, Any], str]] = [
     ({"dns": {"zones": [{**ZONES, "names": ["cluster.local"]}]}}, "the cluster itself answers"),
     ({"dns": {"zones": [{**ZONES, "names": ["local"]}]}}, "the cluster itself answers for `local`"),
     ({"dns": {"zones": [ZONES, ZONES]}}, "spec.dns.zones[1].names[0]: `a.example` is there twice"),
+    *((node_local(text), f"spec.dns.nodeLocal.address: `{text}`") for text in UNFIT),
+    (
+        merged(node_local(), {"dns": {"upstream": ["169.254.25.10"]}}),
+        "spec.dns.upstream[0]: `169.254.25.10` is the cache of names",
+    ),
+    (
+        merged(node_local(), {"dns": {"zones": [{**ZONES, "servers": ["169.254.25.10"]}]}}),
+        "spec.dns.zones[0].servers[0]: `169.254.25.10` is the cache of names",
+    ),
+    ({"endpoint": {"domain": "localhost"}}, "spec.endpoint.domain: `localhost` is every host"),
+    ({"endpoint": {"domain": "node2"}}, "spec.endpoint.domain: `node2` is the name of a host"),
+    ({"endpoint": {"domain": "a.cluster.local"}}, "in the domain of services"),
+    *(
+        ({"hosts": [{"name": name, "address": "10.0.0.1"}]}, f"`{name}` leads every host to itself")
+        for name in ("localhost", "localhost.localdomain", "a.localhost", "ip6-loopback")
+    ),
+    (named("10.9.0.1", "localhost"), "hosts know `localhost` by another address"),
+    (named("10.9.0.1", "Node1"), "hosts know `Node1` by another address"),
+    (
+        {**named("10.9.0.1", "api.c.kubexm.internal"), "endpoint": {"kind": "haproxy"}},
+        "hosts know `api.c.kubexm.internal` by another address",
+    ),
+    (
+        {
+            **named("10.9.0.1", "api.example"),
+            "endpoint": {"kind": "external", "address": "10.9.0.2", "domain": "api.example"},
+        },
+        "hosts know `api.example` by another address than `10.9.0.1`",
+    ),
+    *(
+        ({"etcd": {"dataDir": path}}, f"spec.etcd.dataDir: `{path.rstrip('/')}` belongs to the op")
+        for path in ("/home", "/var/lib/", "/etc/kubernetes", "/run/a", "/usr/share/a", "/lib64/a")
+    ),
+    *(
+        ({"containerRuntime": {"root": path}}, f"`{path}` belongs to Kubernetes")
+        for path in ("/var/lib/kubelet", "/var/lib/kubelet/a", "/opt/cni/bin", "/var/lib/kubexm")
+    ),
+    (
+        {"etcd": {"backup": {"every": "6h", "directory": "/var/lib/etcd/backup"}}},
+        "spec.etcd.backup.directory: `/var/lib/etcd/backup` and `/var/lib/etcd` of `etcd.dataDir`",
+    ),
+    (
+        {"containerRuntime": {"root": "/var/lib/etcd"}},
+        "spec.containerRuntime.root: `/var/lib/etcd` and `/var/lib/etcd` of `etcd.dataDir`",
+    ),
+    (
+        {
+            "storage": {"localPath": {"enabled": True, "directory": "/data"}},
+            "registry": {"dataDir": "/data/images"},
+            "roleGroups": {"control-plane": ["node1"], "registry": ["node2"]},
+        },
+        "spec.storage.localPath.directory: `/data` and `/data/images` of `registry.dataDir`",
+    ),
+    *(
+        (labelled({key: value}, arch="amd64"), f"spec.hosts[0].labels.{key}: found `{value}`")
+        for key, value in (
+            ("kubernetes.io/hostname", "node2"),
+            ("beta.kubernetes.io/os", "windows"),
+            ("kubernetes.io/arch", "arm64"),
+        )
+    ),
+    (kubernetes(apiServer={"audit": {"policy": "a"}}), "audit.policy: `policy` has no meaning"),
+    ({"etcd": {"backup": {"directory": "/b"}}}, "backup.directory: `directory` has no meaning"),
+    ({"registry": {"dataDir": "/b"}}, "spec.registry.dataDir: `dataDir` has no meaning"),
+    (
+        {"registry": {"host": "a.example", "dataDir": "/b"}},
+        "spec.registry.dataDir: `dataDir` has no meaning without a host of the role",
+    ),
+    *(
+        (system(sysctl={key: "0"}), f"spec.system.sysctl.{key}: found `0`, want `1`")
+        for key in ("net.bridge.bridge-nf-call-iptables", "net.ipv4.conf.all.forwarding")
+    ),
+    *(
+        ({**ONLY_V6, **system(sysctl={key: "0"})}, f"spec.system.sysctl.{key}: found `0`")
+        for key in ("net.bridge.bridge-nf-call-ip6tables", "net.ipv6.conf.all.forwarding")
+    ),
+    ({"network": {"plugin": "none", "mtu": 1400}}, "spec.network.mtu: `mtu` has no meaning for `"),
+    (
+        merged(ONLY_V6, {"network": {"calico": {"blockSize": 24}}}),
+        "spec.network.calico.blockSize: `blockSize` has no meaning where pods have no IPv4",
+    ),
+    ({"network": {"plugin": "cilium", "nodeMaskIpv6": 80}}, "has no meaning where pods have no IP"),
 ]
 
 
@@ -231,6 +361,11 @@ def test_what_does_not_go_together_is_refused(spec: dict[str, Any], message: str
 
 
 SOUND: list[dict[str, Any]] = [
+    merged(ONLY_V6, {"network": {"calico": {"encapsulation": "none"}}}),
+    tuning(compaction="0s"),
+    tuning(compaction="1s"),
+    system(sysctl={"net.ipv4.ip_forward": "1", "net.ipv6.conf.all.forwarding": "0"}),
+    {**ONLY_V6, **system(sysctl={"net.ipv4.ip_forward": "0"})},
     host(address="a.example", internalAddresses=["10.0.0.1"]),
     host(address="10.0.0.1", internalAddresses=["10.9.0.1"]),
     {"hosts": V6, "network": {"podCIDR": "fd00:1::/56", "serviceCIDR": "fd00:2::/112"}},
@@ -248,12 +383,59 @@ SOUND: list[dict[str, Any]] = [
     system(packages=["nfs-common", "libc6:amd64", "curl=8.5.0-2"], timeZone="Etc/GMT+5"),
     system(sysctl={"net.ipv4.tcp_rmem": "4096\t87380 6291456", "kernel.core_pattern": ""}),
     tuning(heartbeat="10s", election="50s"),
+    system(proxy={"https": "https://[fd00::1]:3128", "noProxy": ["*", ".a.example:80", "::1/128"]}),
+    system(proxy={"http": "http://reader@proxy.lan/"}),
+    node_local("10.9.0.1"),
+    {"dns": {"zones": [{**ZONES, "servers": ["10.233.0.53"]}]}},
+    {"endpoint": {"domain": "node1"}},
+    named("10.0.0.11", "node1"),
+    named("127.0.0.1", "localhost"),
+    {**named("10.9.0.1", "api.lan"), "endpoint": {"kind": "external", "domain": "api.lan"}},
+    {"endpoint": {"kind": "external", "address": "10.0.0.11"}},
+    {
+        "roleGroups": {"control-plane": [THREE]},
+        "endpoint": {"kind": "external", "address": "10.0.0.11", "port": 8443},
+    },
+    {"etcd": {"dataDir": "/var/backups/a"}, "containerRuntime": {"root": "/var/backups/ab"}},
+    {"etcd": {"dataDir": "/var/backups/etcd"}},
+    labelled({"kubernetes.io/arch": "arm64", "kubernetes.io/os": "linux"}),
+    tainted({"key": "a", "effect": "NoSchedule"}, {"key": "a", "effect": "PreferNoSchedule"}),
+    {"registry": {"host": "a.example", "port": 5001}},
+    {"etcd": {"backup": {"every": 0, "keep": 7}}},
+    {"network": {"plugin": "cilium", "nodeMask": 23}},
+    {"addons": [{"name": "m", "component": "metrics-server", "namespace": "default"}]},
 ]
 
 
 @pytest.mark.parametrize("spec", SOUND)
 def test_what_works_is_taken(spec: dict[str, Any]) -> None:
     assert told(cluster(**spec)) == []
+
+
+@pytest.mark.parametrize(
+    ("taint", "is_well"),
+    [
+        ({"key": "a", "effect": "NoExecute"}, False),
+        ({"key": "a", "effect": "PreferNoSchedule"}, True),
+        ({"key": "CriticalAddonsOnly", "effect": "NoExecute"}, True),
+        ({"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}, True),
+        ({"key": "node-role.kubernetes.io/control-plane", "effect": "NoExecute"}, False),
+    ],
+)
+def test_some_kube_node_lets_core_dns_in(taint: dict[str, str], is_well: bool) -> None:
+    spec = {"hosts": [{**HOSTS[0], "taints": [taint]}]}
+
+    assert (told(cluster(**spec)) == []) == is_well
+
+
+@pytest.mark.parametrize("text", ["user:secretpw@proxy:3128", "http://user:secretpw@proxy:3128"])
+def test_the_password_of_a_proxy_is_refused_and_never_shown(text: str) -> None:
+    data = cluster(**system(proxy={"http": text}))
+
+    with pytest.raises(InvalidCluster) as caught:
+        parse_cluster(msgspec.json.encode(data), "c.json")
+
+    assert "secretpw" not in f"{caught.value} {caught.value.problems}"
 
 
 def test_no_hint_proposes_what_is_refused() -> None:

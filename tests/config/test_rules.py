@@ -18,6 +18,7 @@ from kubexm.errors import InvalidCluster
 THREE = "node[1:3]"
 HOSTS = [{"name": THREE, "address": "10.0.0.[11:13]"}]
 FIVE = [{"name": "node[1:5]", "address": "10.0.0.[11:15]"}]
+DISK = {"key": "disk", "effect": "NoSchedule"}
 DUAL = {"podCIDR": ["10.1.0.0/16", "fd00:1::/48"], "serviceCIDR": ["10.2.0.0/16", "fd00:2::/112"]}
 
 
@@ -30,6 +31,10 @@ def cluster(**spec: Any) -> dict[str, Any]:
 def chart(**keys: Any) -> dict[str, Any]:
     given = {"name": "shop", "repository": "https://a.example", "version": "1.0.0", **keys}
     return {"addons": [{"name": "shop", "chart": given}]}
+
+
+def api_server(**keys: Any) -> dict[str, Any]:
+    return {"kubernetes": {"version": "v1.36.3", "apiServer": keys}}
 
 
 def told(data: Mapping[str, Any]) -> list[str]:
@@ -79,6 +84,18 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         },
         "spec.hosts[1].connection: `a` is this machine already",
     ),
+    "taints-once": (
+        {"hosts": [{**HOSTS[0], "taints": [DISK, {**DISK, "value": "b"}]}]},
+        "spec.hosts[0].taints[1]: `disk` is there twice for `NoSchedule`",
+    ),
+    "room-for-names": (
+        {"hosts": [{**HOSTS[0], "taints": [DISK]}]},
+        "spec.hosts[0].taints: every kube node has a taint that keeps CoreDNS away",
+    ),
+    "labels-of-kubelets": (
+        {"hosts": [{**HOSTS[0], "labels": {"kubernetes.io/os": "plan9"}}]},
+        "labels.kubernetes.io/os: found `plan9`, and the kubelet of `node1` says `linux`",
+    ),
     "endpoint-single": (
         {"roleGroups": {"control-plane": [THREE]}, "endpoint": {"kind": "single"}},
         "spec.endpoint.kind: `single` with 3 control planes: `node1`, `node2`, `node3`",
@@ -90,6 +107,13 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "endpoint-address-free": (
         {"endpoint": {"kind": "kube-vip", "address": "10.0.0.12"}},
         "spec.endpoint.address: `10.0.0.12` is the address of host `node2`",
+    ),
+    "endpoint-balancer": (
+        {
+            "roleGroups": {"control-plane": [THREE]},
+            "endpoint": {"kind": "external", "address": "10.0.0.12"},
+        },
+        "at `10.0.0.12` is the API server of `node2`, and no load balancer",
     ),
     "endpoint-address-outside": (
         {"endpoint": {"kind": "kube-vip", "address": "10.233.64.9"}},
@@ -185,6 +209,10 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         {"preflight": {"skip": ["memory", "memroy"]}},
         "spec.preflight.skip[1]: there is no check `memroy`",
     ),
+    "kernel-settings": (
+        {"system": {"sysctl": {"net.ipv4.ip_forward": "0"}}},
+        "spec.system.sysctl.net.ipv4.ip_forward: found `0`, want `1`: else no pod reaches another",
+    ),
     "certificate-duration": (
         {
             "kubernetes": {
@@ -193,6 +221,14 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
             }
         },
         "spec.kubernetes.certificates.duration: `duration` is longer than `authorityDuration`",
+    ),
+    "endpoint-domain": (
+        {"endpoint": {"kind": "haproxy", "domain": "node2"}},
+        "spec.endpoint.domain: `node2` is the name of a host",
+    ),
+    "hosts-file": (
+        {"system": {"hosts": [{"address": "10.9.0.1", "names": ["a.example", "node2"]}]}},
+        "hosts[0].names[1]: hosts know `node2` by another address than `10.9.0.1` already",
     ),
     "node-local-address": (
         {"dns": {"nodeLocal": {"enabled": True, "address": "10.0.0.13"}}},
@@ -205,6 +241,96 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "dns-servers": (
         {"dns": {"upstream": ["10.0.0.53", "127.0.0.53"]}},
         "spec.dns.upstream[1]: at `127.0.0.53` a pod of CoreDNS would ask itself, or nobody",
+    ),
+    "dns-upstream": (
+        {"dns": {"upstream": ["10.0.0.53", "10.233.0.10"]}},
+        "spec.dns.upstream[1]: `10.233.0.10` is in 10.233.0.0/18, the addresses of services",
+    ),
+    "directories": (
+        {"etcd": {"dataDir": "/var/lib"}},
+        "spec.etcd.dataDir: `/var/lib` belongs to the operating system",
+    ),
+    "directories-apart": (
+        {"containerRuntime": {"root": "/a"}, "etcd": {"dataDir": "/a/b"}},
+        "spec.etcd.dataDir: `/a/b` and `/a` of `containerRuntime.root` are not apart",
+    ),
+    "overrides": (
+        {"etcd": {"extraArgs": {"data-dir": "/data"}}},
+        "etcd.extraArgs.data-dir: `data-dir` can't be set here: the file has `etcd.dataDir` for it",
+    ),
+    "anonymous-requests": (
+        api_server(extraArgs={"anonymous-auth": "false"}),
+        "the probes of its pod ask the API server for its health without credentials",
+    ),
+    "kubeadm-keys": (
+        {
+            "kubernetes": {
+                "version": "v1.36.3",
+                "kubeadm": {"clusterConfiguration": {"netwoking": {}}},
+            }
+        },
+        "spec.kubernetes.kubeadm.clusterConfiguration.netwoking: unknown key `netwoking`",
+    ),
+    "containerd-plugins": (
+        {"containerRuntime": {"config": {"plugins": {"io.containerd.grpc.v1.cri": {"a": 1}}}}},
+        "containerd 2.x does not read this under `io.containerd.grpc.v1.cri`",
+    ),
+    "effect-of-kube-proxy": (
+        {
+            "network": {"plugin": "cilium"},
+            "kubernetes": {
+                "version": "v1.36.3",
+                "kubeProxy": {"mode": "none", "config": {"oomScoreAdj": 1}},
+            },
+        },
+        "spec.kubernetes.kubeProxy.config: `config` has no meaning for `mode: none`",
+    ),
+    "effect-of-audit": (
+        api_server(audit={"maxAgeDays": 3}),
+        "apiServer.audit.maxAgeDays: `maxAgeDays` has no meaning without `enabled: true`",
+    ),
+    "effect-of-encryption": (
+        api_server(encryption={"provider": "aescbc"}),
+        "apiServer.encryption.provider: `provider` has no meaning without `enabled: true`",
+    ),
+    "effect-of-node-local": (
+        {"dns": {"nodeLocal": {"address": "169.254.1.1"}}},
+        "spec.dns.nodeLocal.address: `address` has no meaning without `enabled: true`",
+    ),
+    "effect-of-local-path": (
+        {"storage": {"localPath": {"directory": "/b"}}},
+        "spec.storage.localPath.directory: `directory` has no meaning without `enabled: true`",
+    ),
+    "effect-of-ntp": (
+        {"system": {"ntp": {"enabled": False, "servers": ["a.example"]}}},
+        "spec.system.ntp.servers: `servers` has no meaning without `enabled: true`",
+    ),
+    "effect-of-backup": (
+        {"etcd": {"backup": {"keep": 3}}},
+        "spec.etcd.backup.keep: `keep` has no meaning without `every`",
+    ),
+    "effect-of-proxy": (
+        {"system": {"proxy": {"noProxy": ["a.example"]}}},
+        "spec.system.proxy.noProxy: `noProxy` has no meaning without `http` and `https`",
+    ),
+    "effect-of-registry": (
+        {"registry": {"port": 5001}},
+        "`port` has no meaning without `host`, and without a host of the role `registry`",
+    ),
+    "effect-of-network": (
+        {"network": {"nodeMask": 25}},
+        "nodeMask: `nodeMask` has no meaning for `plugin: calico`, which hands out blocks",
+    ),
+    "effect-of-calico": (
+        {
+            "hosts": [{"name": "a", "address": "fd00::1"}],
+            "network": {
+                "podCIDR": "fd00:1::/56",
+                "serviceCIDR": "fd00:2::/112",
+                "calico": {"encapsulation": "ipip"},
+            },
+        },
+        "encapsulation: `encapsulation` has no meaning as `ipip` where pods have no IPv4",
     ),
     "addon-names": (
         {"addons": [{"name": "a", "inline": "x"}, {"name": "a", "inline": "y"}]},
@@ -221,6 +347,10 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "release-name": (
         {"addons": [{"name": "My_Shop", "chart": {"name": "shop.tgz"}}]},
         "spec.addons[0].name: `My_Shop` can't be the name of a release",
+    ),
+    "addon-namespace": (
+        {"addons": [{"name": "m", "component": "metrics-server", "namespace": "here"}]},
+        "addons[0].namespace: `namespace` has no meaning for `component: metrics-server`",
     ),
 }
 SOUND: dict[str, dict[str, Any]] = {
@@ -256,6 +386,28 @@ def test_what_breaks_a_rule_is_told(name: str) -> None:
     found = told(cluster(**spec))
 
     assert any(message in text for text in found), found
+
+
+@pytest.mark.parametrize(
+    ("spec", "role", "instead"),
+    [
+        (
+            {"roleGroups": {"etcd": ["node3"]}, "etcd": {"kind": "stacked"}},
+            "etcd",
+            "etcd of the kind `stacked`",
+        ),
+        (
+            {"roleGroups": {"registry": ["node3"]}, "registry": {"host": "registry.lan"}},
+            "registry",
+            "the registry `registry.lan` by `registry.host`",
+        ),
+    ],
+)
+def test_a_role_of_which_nothing_runs_is_told_with_what_is_there_instead(
+    spec: dict[str, Any], role: str, instead: str
+) -> None:
+    said = f"spec.roleGroups.{role}: nothing runs on it: there is {instead}"
+    assert told(cluster(**spec)) == [said]
 
 
 def test_there_is_a_case_for_every_rule_and_no_other() -> None:

@@ -4,7 +4,8 @@ from textwrap import dedent, indent
 
 import pytest
 
-from kubexm.config.cluster import parse_cluster
+from kubexm.config.cluster import checked, parse_cluster
+from kubexm.document import source
 from kubexm.errors import InvalidInput
 from kubexm.resource import catalog
 from kubexm.resource.catalog import ChartRelease
@@ -85,10 +86,11 @@ class TestNeeds:
         )
 
     def test_versions_of_what_the_cluster_does_not_have_are_left_out(self) -> None:
-        found = asked("""
-            network: {plugin: routed}
-            storage: {localPath: {version: v0.0.37}}
-        """)
+        text = dedent(PLAIN) + (
+            "  network: {plugin: routed}\n  storage: {localPath: {version: v0.0.37}}\n"
+        )
+        # As a whole, such a file is refused.
+        found = needs(checked(source.parse(text, "c"), rules=()).declared)
 
         assert (found.network, found.versions) == ("routed", {})
 

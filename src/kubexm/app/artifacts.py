@@ -102,7 +102,7 @@ async def _not_outside(
 async def _asked(
     wanted: BillOfMaterials, cluster: Cluster, store: Store, vault: SecretVault
 ) -> list[Finding]:
-    ways, unusable = bills.registries(cluster, vault)
+    ways, unusable = bills.registries(bills.declared_registries(cluster), vault)
     through_us, by_hosts = _parted(wanted.images, cluster)
     async with asking(bills.usual_options(), ways) as ask, asyncio.TaskGroup() as group:
         tasks = [group.create_task(_file(ask, store, file)) for file in wanted.binaries]

@@ -13,6 +13,7 @@ from kubexm.app import clusters
 from kubexm.app.cluster_hosts import MACHINES
 from kubexm.app.params import ClusterParams
 from kubexm.app.remembered import Facts, stored_facts
+from kubexm.common.assets import RegistrySource
 from kubexm.common.secrets import SecretRef, is_reference
 from kubexm.config.cluster import Cluster
 from kubexm.config.model.container_runtime import RegistryAccessSpec
@@ -70,7 +71,7 @@ def sources(cluster: Cluster | None, vault: SecretVault) -> Sources:
     options = usual_options()
     if cluster is None:
         return Sources(options=options)
-    ways, unusable = registries(cluster, vault)
+    ways, unusable = registries(declared_registries(cluster), vault)
     if unusable:
         problems = [problem for found in unusable.values() for problem in found]
         message = "images can't be pulled as the file says"
@@ -78,15 +79,19 @@ def sources(cluster: Cluster | None, vault: SecretVault) -> Sources:
     return Sources(options=options, registries=ways)
 
 
+def declared_registries(cluster: Cluster) -> dict[str, RegistrySource]:
+    """The registries that a file says something of, by their names."""
+    given = cluster.declared.spec.container_runtime.registries
+    directory = cluster.document.directory or Path()
+    return {name: _source(access, directory) for name, access in given.items()}
+
+
 def registries(
-    cluster: Cluster, vault: SecretVault
+    given: Mapping[str, RegistrySource], vault: SecretVault
 ) -> tuple[dict[str, Way], dict[str, list[Problem]]]:
     """How registries are reached, by their names; and those that kubexm itself can't reach so."""
-    given = cluster.declared.spec.container_runtime.registries
-    unusable = {name: [*_unusable(name, access, vault)] for name, access in given.items()}
-    directory = cluster.document.directory or Path()
-    usable = {name: access for name, access in given.items() if not unusable[name]}
-    ways = {name: _way(access, directory, vault) for name, access in usable.items()}
+    unusable = {name: [*_unusable(name, source, vault)] for name, source in given.items()}
+    ways = {name: _way(given[name], vault) for name, found in unusable.items() if not found}
     return ways, {name: found for name, found in unusable.items() if found}
 
 
@@ -133,26 +138,37 @@ def _buckets(environment: Mapping[str, str]) -> Access:
     )
 
 
-def _unusable(name: str, access: RegistryAccessSpec, vault: SecretVault) -> Iterator[Problem]:
+def _source(access: RegistryAccessSpec, directory: Path) -> RegistrySource:
+    return RegistrySource(
+        mirrors=access.mirrors,
+        ca=str((directory / access.ca).absolute()) if access.ca else "",
+        insecure=access.insecure,
+        plain_http=access.plain_http,
+        username=access.auth.username if access.auth else "",
+        password=access.auth.password if access.auth else "",
+    )
+
+
+def _unusable(name: str, source: RegistrySource, vault: SecretVault) -> Iterator[Problem]:
     where = f"{_REGISTRIES}.{name}"
-    if access.insecure:
+    if source.insecure:
         message = "kubexm itself believes no certificate that it can't check"
         yield Problem(message, f"{where}.insecure", "give the `ca` of the registry")
-    if access.auth is not None:
+    if source.password:
         try:
-            _revealed(access.auth.password, vault)
+            _revealed(source.password, vault)
         except StepFailed as error:
             yield Problem(error.message, f"{where}.auth.password", error.hint)
 
 
-def _way(access: RegistryAccessSpec, directory: Path, vault: SecretVault) -> Way:
+def _way(source: RegistrySource, vault: SecretVault) -> Way:
     login = None
-    if access.auth is not None:
-        login = Login(access.auth.username, _revealed(access.auth.password, vault))
+    if source.password:
+        login = Login(source.username, _revealed(source.password, vault))
     return Way(
-        mirrors=access.mirrors,
-        ca_file=directory / access.ca if access.ca else None,
-        plain_http=access.plain_http,
+        mirrors=source.mirrors,
+        ca_file=Path(source.ca) if source.ca else None,
+        plain_http=source.plain_http,
         login=login,
     )
 

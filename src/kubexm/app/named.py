@@ -5,10 +5,14 @@ All of it is a rule like those between keys, so that a mistake elsewhere hides n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+from kubexm.app import contents
 from kubexm.app.cluster_hosts import named_host
+from kubexm.app.contents import Judge
 from kubexm.config.model.addons import AddonSpec
 from kubexm.config.rules.rule import Declared, Rule
 from kubexm.document.findings import Finding
@@ -18,6 +22,7 @@ from kubexm.pipeline.whole import MODULES
 from kubexm.resource import images
 from kubexm.spec.hooks import plan_hooks, unknown_parts
 from kubexm.task.chart_files import chart_version
+from kubexm.task.control_plane import patch_kind
 from kubexm.task.operator_files import OperatorFiles
 from kubexm.templates import formats, overlays
 
@@ -32,6 +37,7 @@ _PATCHES: DataPath = ("spec", "kubernetes", "kubeadm", "patches")
 _AUTHORITIES: DataPath = ("spec", "kubernetes", "certificates", "authorities")
 _EXTERNAL: DataPath = ("spec", "etcd", "external")
 _OBJECTS = "write objects with `apiVersion` and `kind`, with `---` between two"
+_NAME = "write `metadata: {name: …}`: what is applied again has a name, and no `generateName`"
 
 
 class Named:
@@ -104,7 +110,8 @@ class Named:
     def _addon(self, addon: AddonSpec, place: DataPath) -> Iterator[Finding]:
         for at, path in enumerate(addon.manifests or ()):
             here = (*place, "manifests", at)
-            yield from _not_yaml(self._files.text(path, here), here, f"`{path}` has ")
+            text = self._files.text(path, here)
+            yield from _not_yaml(text, here, f"`{path}` has ") or _nameless(text, here)
         if (chart := addon.chart) is None:
             return
         here = (*place, "chart")
@@ -118,32 +125,44 @@ class Named:
     def _audit(self, cluster: Declared) -> Iterator[Finding]:
         audit = cluster.spec.kubernetes.api_server.audit
         if audit.enabled and audit.policy is not None:
-            self._files.text(audit.policy, (*_AUDIT, "policy"))
+            self._look(audit.policy, (*_AUDIT, "policy"), contents.policy)
         yield from self._noted()
 
     def _patches(self, cluster: Declared) -> Iterator[Finding]:
         for target, path in cluster.spec.kubernetes.kubeadm.patches.items():
-            self._files.text(path, (*_PATCHES, target))
+            judge = partial(contents.patch, kind=patch_kind(path).removeprefix("+"))
+            self._look(path, (*_PATCHES, target), judge)
         yield from self._noted()
 
     def _authorities(self, cluster: Declared) -> Iterator[Finding]:
         found = cluster.spec.kubernetes.certificates.authorities
         for name, field in found.fields().items():
             if (one := getattr(found, name)) is not None:
-                self._files.text(one.certificate, (*_AUTHORITIES, field.alias, "certificate"))
+                place = (*_AUTHORITIES, field.alias, "certificate")
+                self._look(one.certificate, place, contents.certificates)
         yield from self._noted()
 
     def _external(self, cluster: Declared) -> Iterator[Finding]:
         if (given := cluster.spec.etcd.external) is not None:
-            self._files.text(given.ca, (*_EXTERNAL, "ca"))
-            self._files.text(given.certificate, (*_EXTERNAL, "certificate"))
+            self._look(given.ca, (*_EXTERNAL, "ca"), contents.certificates)
+            self._look(given.certificate, (*_EXTERNAL, "certificate"), contents.certificates)
         yield from self._noted()
 
     def _registries(self, cluster: Declared) -> Iterator[Finding]:
         for host, access in cluster.spec.container_runtime.registries.items():
             if access.ca is not None:
-                self._files.text(access.ca, (*_REGISTRIES, host, "ca"))
+                self._look(access.ca, (*_REGISTRIES, host, "ca"), contents.certificates)
         yield from self._noted()
+
+    def _look(self, written: str, place: DataPath, judge: Judge) -> None:
+        """See what a file holds, if it can be read at all."""
+        known = len(self._files.findings)
+        text = self._files.text(written, place)
+        try:
+            if len(self._files.findings) == known:
+                judge(text)
+        except InvalidInput as error:
+            self._files.note(place, f"`{written}` holds {error.message}", error.hint)
 
     def _noted(self) -> Iterator[Finding]:
         """What the files have turned out to be, once."""
@@ -190,8 +209,25 @@ def _not_yaml(text: str, place: DataPath, said: str = "found ") -> list[Finding]
 
 
 def _nameless(text: str, place: DataPath) -> Iterator[Finding]:
-    """Objects that do not say what they are."""
-    for at, one in enumerate(formats.parsed(text, "manifests"), 1):
+    """Objects that do not say what they are, or what they are called."""
+    for at, one in enumerate(_objects(formats.parsed(text, "manifests")), 1):
         if missing := [key for key in ("apiVersion", "kind") if not isinstance(one.get(key), str)]:
             lacking = " and ".join(f"`{key}`" for key in missing)
             yield Finding(place, f"object {at} has no {lacking}", _OBJECTS)
+        elif not _is_named(one):
+            yield Finding(place, f"object {at}, a {one['kind']}, has no `metadata.name`", _NAME)
+
+
+def _objects(documents: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
+    """The objects of documents, each of which may be a list of some."""
+    for one in documents:
+        items = one.get("items") if str(one.get("kind", "")).endswith("List") else None
+        if isinstance(items, list):
+            yield from _objects(item for item in items if isinstance(item, Mapping))
+        else:
+            yield one
+
+
+def _is_named(one: Mapping[str, Any]) -> bool:
+    metadata = one.get("metadata")
+    return isinstance(metadata, Mapping) and bool(metadata.get("name"))

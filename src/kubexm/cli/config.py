@@ -45,6 +45,14 @@ def init(
             help="A host that runs the API server; the first host unless given. Repeatable.",
         ),
     ] = (),
+    loadbalancer: Annotated[
+        tuple[str, ...],
+        Parameter(
+            negative=(),
+            metavar="NAME",
+            help="A host in front of the control planes, for `--endpoint keepalived`. Repeatable.",
+        ),
+    ] = (),
     kubernetes: Annotated[
         str | None, Parameter(metavar="VERSION", help="The version of Kubernetes.")
     ] = None,
@@ -69,6 +77,7 @@ def init(
         name=name or asking.answer("what is the cluster called?", "--name"),
         hosts=host or asking.answers("a host as NAME=ADDRESS", "--host"),
         control_plane=control_plane,
+        loadbalancer=loadbalancer,
         version=kubernetes,
         user=user,
         key=key,

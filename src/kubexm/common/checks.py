@@ -13,7 +13,7 @@ import msgspec
 Severity = Literal["refusal", "warning"]
 Kind = Literal["refusal", "warning", "unknown", "held"]
 """What came of a check: `unknown` if the host does not tell, `held` if the cluster is there."""
-Among = Literal["all", "kube-nodes", "etcd-members", "address-holders"]
+Among = Literal["all", "kube-nodes", "etcd-members", "address-holders", "site-dependents"]
 """On which hosts a check is made."""
 
 
@@ -226,6 +226,13 @@ _CHECKS = (
         "let these ports through from host to host",
     ),
     Check(
+        "site-reachable",
+        "what the site has answers: the load balancer of the endpoint, an etcd of its own",
+        "refusal",
+        "see that it is up and lets the hosts in, or correct `endpoint` or `etcd: {external: …}`",
+        "site-dependents",
+    ),
+    Check(
         "endpoint-address-free",
         "nobody has the address of the endpoint yet",
         "refusal",
@@ -242,8 +249,8 @@ _CHECKS = (
     Check(
         "unique-hostnames",
         "no two hosts call themselves the same",
-        "warning",
-        "rename one of them; kube nodes have the names of the cluster file in any case",
+        "refusal",
+        "rename one of them, with `hostnamectl hostname NAME`",
         across=True,
     ),
     Check(

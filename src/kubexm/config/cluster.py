@@ -10,7 +10,22 @@ import msgspec
 from kubexm.config import hosts, sound, ways
 from kubexm.config.members import members
 from kubexm.config.model.cluster import ClusterFile
-from kubexm.config.rules import addons, endpoint, etcd, network, ports, preflight, settings
+from kubexm.config.rules import (
+    addons,
+    directories,
+    effects,
+    endpoint,
+    etcd,
+    kernel,
+    marks,
+    names,
+    network,
+    overrides,
+    ports,
+    preflight,
+    programs,
+    settings,
+)
 from kubexm.config.rules import hosts as of_hosts
 from kubexm.config.rules.rule import Declared, Rule
 from kubexm.document import literals, problems, source
@@ -20,12 +35,19 @@ from kubexm.errors import InvalidCluster
 
 RULES: tuple[Rule, ...] = (
     *of_hosts.RULES,
+    *marks.RULES,
     *endpoint.RULES,
     *etcd.RULES,
     *network.RULES,
     *ports.RULES,
     *preflight.RULES,
+    *kernel.RULES,
     *settings.RULES,
+    *names.RULES,
+    *directories.RULES,
+    *overrides.RULES,
+    *programs.RULES,
+    *effects.RULES,
     *addons.RULES,
 )
 _SEE = "see docs/reference/cluster-file.md, which describes every key"

@@ -14,6 +14,7 @@ from kubexm.document.fields import (
     Address,
     FilePath,
     InSchema,
+    UserName,
     as_ip,
     is_dns_name,
     seconds,
@@ -127,6 +128,30 @@ def _url(*schemes: str) -> Callable[[str], object]:
     return parse
 
 
+def _etcd_url(text: str) -> object:
+    # Without a port it would be asked at that of HTTPS.
+    if urlsplit(text).port is None:
+        raise ValueError("no port")
+    return _url("https")(text)
+
+
+def _proxy_url(text: str) -> str:
+    try:
+        parts = urlsplit(str(_url("http", "https")(text)))
+        is_one = parts.netloc.count("@") <= 1 and parts.path in ("", "/") and not parts.query
+        if is_one and _is_host(parts.hostname or ""):
+            return text
+    except ValueError:
+        pass  # told below
+    # What was written may hold a password: it is not repeated.
+    hint = "write one such as `http://proxy.example.com:3128`"
+    raise BadValue("found no address of a proxy, want one with `http://` or `https://`", hint)
+
+
+def _is_host(text: str) -> bool:
+    return as_ip(text) is not None or is_dns_name(text)
+
+
 def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
@@ -210,15 +235,33 @@ Cidrs = Annotated[tuple[Cidr, ...], Before(_as_list), Filled(), _TEXT_OR_LIST]
 DnsNameOrAddress = Annotated[
     str, _parsed(_name_or_address, "a name or an IP address", "write it without a port or a scheme")
 ]
-HttpsUrl = Annotated[
+EtcdUrl = Annotated[
     str,
-    _parsed(_url("https"), "an address with `https://`", "write one such as `https://HOST:2379`"),
+    _parsed(
+        _etcd_url,
+        "an address with `https://` and a port",
+        "write one such as `https://10.0.0.5:2379`",
+    ),
+]
+ProxyUrl = Annotated[str, After(_proxy_url)]
+ProxyExempt = Annotated[
+    str,
+    _matching(
+        r"(?!.*//)[A-Za-z0-9.*:_/\[\]-]+",
+        "a name, a domain, an address or a network",
+        "write an entry for each, such as `.example.com` or `10.0.0.0/8`",
+    ),
 ]
 RegistryUrl = Annotated[
     str,
     _parsed(
         _url("https", "http"), "the address of a registry", "write one such as `https://HOST:5000`"
     ),
+]
+RegistryUser = Annotated[
+    UserName,
+    # What follows it is the password, to whoever is told both.
+    _matching(r"[^:]*", "a name without `:`", "leave out the password: `password` refers to it"),
 ]
 RegistryHost = Annotated[
     str,

@@ -18,7 +18,7 @@ from kubexm.config.model.cluster import ClusterFile, ClusterSpec
 from kubexm.document import pages
 from kubexm.document.docstrings import class_text, field_texts
 from kubexm.document.forms import Field, Form
-from kubexm.document.schema import within
+from kubexm.document.schema import Schema, value_schema, within
 from kubexm.errors import InvalidInput
 
 PAGE = "cluster-file.md"
@@ -37,8 +37,11 @@ _WORDS = {
     "HostAlias": "name of a host",
     "Cidrs": "network, or a list of two",
     "DnsNameOrAddress": "name or IP address",
-    "HttpsUrl": "address with `https://`",
+    "EtcdUrl": "address with `https://` and a port",
+    "ProxyUrl": "address with `http://` or `https://`",
+    "ProxyExempt": "name, domain, IP address or network",
     "RegistryUrl": "address with `https://` or `http://`",
+    "RegistryUser": "name of a user, without `:`",
     "RegistryHost": "host of a registry",
     "ChartUrl": "address with `https://`, `http://` or `oci://`",
     "ChartVersion": "version of a chart",
@@ -96,6 +99,9 @@ nowhere else: one that is written out is refused, unless `--allow-literal-secret
 """
 
 
+_Keys = tuple[tuple[str, str], ...]
+
+
 class Explained(msgspec.Struct, frozen=True):
     """What may be said under a key."""
 
@@ -103,7 +109,7 @@ class Explained(msgspec.Struct, frozen=True):
     value: str
     default: str
     text: str
-    keys: tuple[tuple[str, str], ...] = ()
+    keys: _Keys = ()
     """The keys below it, with their texts."""
 
 
@@ -121,14 +127,38 @@ def explained(path: str) -> Explained:
     words = _from_the_top(path)
     found = Explained("", "mapping", "", class_text(ClusterFile), _keys(ClusterFile))
     form: type[Form] | None = ClusterFile
+    schema: Schema = {}
     for word in words:
         if form is None:
-            raise _unknown(path, word, [])
+            schema = _below(schema, path, word)
+            found = _told_by_schema(".".join(words), schema)
+            continue
         name, field = _field(form, path, word)
         below = _form_within(field.annotation)
-        found = _told(".".join(words), form, name, below)
+        schema = value_schema(field.annotation)
+        found = _told(".".join(words), form, name, _keys(below) if below else _described(schema))
         form = below
     return found
+
+
+def _below(schema: Schema, path: str, word: str) -> Schema:
+    """What is said of a key of a value that has a schema of its own."""
+    known = schema.get("properties", {})
+    if word not in known:
+        raise _unknown(path, word, [*known])
+    found: Schema = known[word]
+    return found
+
+
+def _told_by_schema(path: str, schema: Schema) -> Explained:
+    keys = _described(schema)
+    value = "mapping" if keys else "list of steps"
+    return Explained(path, value, "", schema.get("description", ""), keys)
+
+
+def _described(schema: Schema) -> _Keys:
+    known = schema.get("properties", {}).items()
+    return tuple((key, one.get("description", "")) for key, one in known)
 
 
 def _from_the_top(path: str) -> list[str]:
@@ -143,14 +173,14 @@ def _from_the_top(path: str) -> list[str]:
     raise InvalidInput(f"`{path}`: there is no key `{words[0]}`", hint=hint)
 
 
-def _told(path: str, form: type[Form], name: str, below: type[Form] | None) -> Explained:
+def _told(path: str, form: type[Form], name: str, keys: _Keys) -> Explained:
     field = form.fields()[name]
     return Explained(
         path,
         _LINK.sub(r"\1", pages.value_text(form, name, _WORDS)),
         "required" if field.required else pages.default_text(field.usual),
         field_texts(form).get(name, ""),
-        _keys(below) if below else (),
+        keys,
     )
 
 
@@ -175,7 +205,7 @@ def _form_within(annotation: Any) -> type[Form] | None:
     return next(filter(None, map(_form_within, inner)), None)
 
 
-def _keys(form: type[Form]) -> tuple[tuple[str, str], ...]:
+def _keys(form: type[Form]) -> _Keys:
     texts = field_texts(form)
     fields = ((name, field.alias) for name, field in form.fields().items())
     return tuple((alias, texts.get(name, "")) for name, alias in fields if "\0" not in alias)

@@ -31,6 +31,15 @@ _MYSQL = re.compile(r"(?:.*/)?(?:mysql|mariadb)(?:dump|admin|-dump|-admin)?")
 _SSHPASS = re.compile(r"(?:.*/)?sshpass")
 _HEADER = re.compile(r"authorization:\s*(?:bearer|basic|token)\s+(?![$%<{*])\S{6,}", re.IGNORECASE)
 _IN_URL = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s:@]+:(?!\$\{)[^/\s@]+@", re.IGNORECASE)
+_LOGIN = r"(?!(?:mailto|sips?|xmpp|acct):)[a-z][^/\s:@]*:(?!\$\{)[^/\s@]+@"
+_HOST = r"(?:[a-z][a-z0-9-]*(?:\.[a-z0-9-]+)*|[0-9.]+|\[[0-9a-f:]+\])"
+_BARE = re.compile(
+    rf"{_LOGIN}(?:{_HOST}:\d{{1,5}}|[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{{2,}}|\d+(?:\.\d+){{3}})/?",
+    re.IGNORECASE,
+)
+"""An address without a scheme: a port or a domain tells it from `npm:react@18` and the like."""
+_BARE_PROXY = re.compile(rf"{_LOGIN}{_HOST}(?::\d{{1,5}})?/?", re.IGNORECASE)
+"""The same where only addresses are written."""
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----")
 _SETTING = re.compile(
     r"^[ \t]*(?:-[ \t]+)?(?:export[ \t]+)?[\"']?(?P<key>[A-Za-z][A-Za-z0-9_.-]*)[\"']?[ \t]*[:=]"
@@ -180,11 +189,18 @@ def _looks_secret(text: str, path: DataPath) -> Iterator[Finding]:
     elif found := _HEADER.search(text):
         hint = _BY_TEMPLATE if path[-1:] == ("content",) else _BY_COMMAND
         yield Finding(path, "a secret written out in a header", hint, excerpt=found[0])
-    elif found := _IN_URL.search(text):
+    elif found := _IN_URL.search(text) or _without_scheme(text, path):
         hint = "leave it out of the address"
         yield Finding(path, "a password written out in an address", hint, excerpt=found[0])
     elif path and (path[-1] in _SETTINGS or isinstance(path[-1], int)):
         yield from _settings(text, path)
+
+
+def _without_scheme(text: str, path: DataPath) -> re.Match[str] | None:
+    """All of a text that is `USER:PASSWORD@HOST`."""
+    key = next((part for part in reversed(path) if isinstance(part, str)), "")
+    is_proxy = "proxy" in key.lower() or "proxy" in path
+    return (_BARE_PROXY if is_proxy else _BARE).fullmatch(text)
 
 
 def _settings(text: str, path: DataPath) -> Iterator[Finding]:

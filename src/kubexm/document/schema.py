@@ -42,6 +42,22 @@ def within(form: type[Form]) -> list[type[Form]]:
     return [*found][1:]
 
 
+def value_schema(annotation: Any) -> Schema:
+    """What may be written where a form has this annotation."""
+    if isinstance(annotation, type) and issubclass(annotation, Form):
+        return {"$ref": f"#/$defs/{annotation.__name__}"}
+    if annotation in _PLAIN:
+        return dict(_PLAIN[annotation])
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _with_bounds(value_schema(arguments[0]), arguments[1:])
+    if origin is Literal:
+        return {"enum": list(arguments)}
+    if origin in (Union, UnionType):
+        return {"anyOf": [value_schema(argument) for argument in arguments]}
+    return _holder(origin, arguments)
+
+
 def _forms(annotation: Any) -> Iterator[type[Form]]:
     if isinstance(annotation, type) and issubclass(annotation, Form):
         yield annotation
@@ -54,32 +70,16 @@ def _form(form: type[Form]) -> Schema:
     return {
         "type": "object",
         "description": class_text(form),
-        "properties": {field.alias: _annotated(field.annotation) for field in fields},
+        "properties": {field.alias: value_schema(field.annotation) for field in fields},
         "required": [field.alias for field in fields if field.required],
         "additionalProperties": False,
     }
 
 
-def _annotated(annotation: Any) -> Schema:
-    """What may be written where a form has this annotation."""
-    if isinstance(annotation, type) and issubclass(annotation, Form):
-        return {"$ref": f"#/$defs/{annotation.__name__}"}
-    if annotation in _PLAIN:
-        return dict(_PLAIN[annotation])
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        return _with_bounds(_annotated(arguments[0]), arguments[1:])
-    if origin is Literal:
-        return {"enum": list(arguments)}
-    if origin in (Union, UnionType):
-        return {"anyOf": [_annotated(argument) for argument in arguments]}
-    return _holder(origin, arguments)
-
-
 def _holder(origin: Any, arguments: tuple[Any, ...]) -> Schema:
     if origin is dict:
-        return {"type": "object", "additionalProperties": _annotated(arguments[1])}
-    return {"type": "array", "items": _annotated(arguments[0])}
+        return {"type": "object", "additionalProperties": value_schema(arguments[1])}
+    return {"type": "array", "items": value_schema(arguments[0])}
 
 
 def _with_bounds(schema: Schema, extras: tuple[Any, ...]) -> Schema:

@@ -50,6 +50,7 @@ def needs(
         extra_images=tuple(filter(None, [spec.container_runtime.sandbox_image])),
         families=families,
         keeps_time=spec.system.ntp.enabled,
+        logins=any(each.auth is not None for each in spec.container_runtime.registries.values()),
         registry=_registry(cluster),
         own_registry=bool(cluster.having(REGISTRY)),
         image_repository=spec.kubernetes.image_repository,

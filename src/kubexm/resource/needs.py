@@ -40,6 +40,8 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     """What installs packages on the hosts; none if they have them already."""
     keeps_time: bool = False
     """Whether hosts get a service that keeps their clock."""
+    logins: bool = False
+    """Whether hosts pull from registries that ask who we are."""
     registry: str | None = None
     """A private registry, with its folder if there is one."""
     own_registry: bool = False

@@ -122,6 +122,8 @@ def _tools(needs: Needs) -> Iterator[Part]:
     if "crictl" in needs.tools:
         reason = "people look into the runtime by crictl"
         yield Part("crictl", (), KUBE_NODES, reason, needed=False)
+    if needs.logins:
+        yield Part("crictl", (), KUBE_NODES, "images are pulled with logins by crictl")
     if "helm" in needs.tools:
         yield Part("helm", (), CONTROL_PLANE, "people install charts by helm")
     if needs.charts or needs.network == "cilium":

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from kubexm.common.about import About
 from kubexm.common.digests import Digests
 from kubexm.common.nearest import did_you_mean
 from kubexm.common.roles import CONTROL_NODE
@@ -81,6 +82,8 @@ class PlannedPipeline(msgspec.Struct, frozen=True):
     judge: Callable[[Mapping[str, Mapping[str, Any]]], Sequence[Problem]] | None = None
     """Holds hosts against each other by the facts of each, before anything is changed: what is
     worth a warning, or `Refused`."""
+    about: About | None = None
+    """The cluster that it is about, if it is about one."""
 
 
 def plan(

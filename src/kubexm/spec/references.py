@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -218,28 +218,34 @@ def _resolved_text(text: str, resolve: Resolve) -> Any:
 
 def with_item(data: Any, item: Any) -> Any:
     """The data with `${item}` replaced and every other reference left for later."""
+    return resolved_in_part(data, ("item",), lambda reference: look_up(reference, item))
+
+
+def resolved_in_part(data: Any, roots: Collection[str], resolve: Resolve) -> Any:
+    """The data with the references of these roots replaced and every other left for later."""
     if isinstance(data, str):
-        return _text_with_item(data, item) if "${item" in data else data
+        return _text_in_part(data, roots, resolve) if "${" in data else data
     if isinstance(data, Mapping):
-        return {key: with_item(value, item) for key, value in data.items()}
+        return {key: resolved_in_part(value, roots, resolve) for key, value in data.items()}
     if isinstance(data, list | tuple):
-        return [with_item(value, item) for value in data]
+        return [resolved_in_part(value, roots, resolve) for value in data]
     return data
 
 
-def _text_with_item(text: str, item: Any) -> Any:
+def _text_in_part(text: str, roots: Collection[str], resolve: Resolve) -> Any:
+    if not any(f"${{{root}" in text for root in roots):
+        return text  # as it is written, so that it is told of so
     parts = parse(text)
-    names = [part for part in parts if isinstance(part, Reference) and part.root == "item"]
-    if len(parts) == 1 and names:
-        return escaped(look_up(names[0], item))
-    return "".join(_kept(part, item) for part in parts)
+    if len(parts) == 1 and isinstance(parts[0], Reference) and parts[0].root in roots:
+        return escaped(resolve(parts[0]))
+    return "".join(_kept(part, roots, resolve) for part in parts)
 
 
-def _kept(part: str | Reference, item: Any) -> str:
+def _kept(part: str | Reference, roots: Collection[str], resolve: Resolve) -> str:
     if isinstance(part, str):
         return str(escaped(part))
-    if part.root == "item":
-        return str(escaped(written(look_up(part, item))))
+    if part.root in roots:
+        return str(escaped(written(resolve(part))))
     return f"${{{part}}}"
 
 

@@ -66,14 +66,16 @@ class ClusterSpec(Form):
     preflight: PreflightSpec = PreflightSpec()
     """What hosts must be like before anything is changed on them."""
     on_failure: OnFailure = "isolate"
-    """What a failure leads to: skip what depends on it, start nothing new, or undo the run."""
+    """What a failure leads to: skip what depends on it, start nothing new, or undo the run. A
+    deletion only ever skips what depends on it."""
     templates: DirectoryPath | None = None
     """A directory with templates of yours in place of those of kubexm."""
     hooks: Hooks = empty(dict)
     """Steps around a module, by its name and the moment, as in a pipeline file. Modules are
     `preflight`, `assets`, `system`, `container-runtime`, `pki`, `registry`, `etcd`,
     `load-balancer`, `control-plane`, `network`, `workers`, `dns`, `storage` and `add-ons`; moments
-    are `pre`, `post`, `onFailure` and `always`."""
+    are `pre`, `post`, `onFailure` and `always`. Hooks of a module of which the cluster has nothing
+    are run in its place."""
 
 
 class ClusterFile(Form):

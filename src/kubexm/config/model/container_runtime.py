@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from kubexm.config.fields import AbsolutePath, RegistryHost, RegistryUrl, SecretReference, Version
-from kubexm.document.fields import FilePath, UserName
+from kubexm.config.fields import (
+    AbsolutePath,
+    RegistryHost,
+    RegistryUrl,
+    RegistryUser,
+    SecretReference,
+    Version,
+)
+from kubexm.document.fields import FilePath
 from kubexm.document.forms import BadValue, Filled, Form, empty
 
 
 class RegistryAuthSpec(Form):
     """Who we are to a registry."""
 
-    username: UserName
+    username: RegistryUser
     """The name."""
     password: SecretReference
     """The password, or a token."""

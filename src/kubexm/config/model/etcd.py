@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from kubexm.config.fields import AbsolutePath, FlagName, HttpsUrl, Line, SecretReference, Version
+from kubexm.config.fields import AbsolutePath, EtcdUrl, FlagName, Line, SecretReference, Version
 from kubexm.document.fields import Duration, FilePath
 from kubexm.document.forms import BadValue, Filled, Form, Range, empty
 
 EtcdKind = Literal["stacked", "systemd", "external"]
 _LONGEST_ELECTION = 50.0
 _LEAST_BACKUP = 60.0
+_LEAST_COMPACTION = 1.0
 
 
 class ExternalEtcdSpec(Form):
     """An etcd that is there already."""
 
-    endpoints: Annotated[tuple[HttpsUrl, ...], Filled()]
+    endpoints: Annotated[tuple[EtcdUrl, ...], Filled()]
     """Its members, such as `https://10.0.0.5:2379`."""
     ca: FilePath
     """The certificate of its authority."""
@@ -36,7 +37,8 @@ class TuningSpec(Form):
     snapshot_count: Annotated[int, Range(100, 10_000_000)] = 10_000
     """Changes between two snapshots on disk."""
     compaction: Duration = 8 * 3600.0
-    """How long old versions of keys are kept."""
+    """How long old versions of keys are kept, a second at least; `0` if etcd itself is to drop
+    none."""
     quota_mib: Annotated[int, Range(256, 16_384)] = 2048
     """How large it may become."""
     max_request_kib: Annotated[int, Range(64, 102_400)] = 1536
@@ -48,6 +50,11 @@ class TuningSpec(Form):
                 f"`election` {self.election:g} s is less than five times `heartbeat`"
                 f" {self.heartbeat:g} s",
                 "give the leader more time, or let it beat more often",
+            )
+        if 0 < self.compaction < _LEAST_COMPACTION:
+            raise BadValue(
+                f"`compaction` is {self.compaction:g} s, want a second at least",
+                "write `1s` or more, or `0` for never",
             )
         return self
 

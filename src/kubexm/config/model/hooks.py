@@ -12,12 +12,18 @@ MODULES = (
     "load-balancer", "control-plane", "network", "workers", "dns", "storage", "add-ons",
 )  # fmt: skip
 """The parts of an operation; `pipeline` has them too, and stands above this package."""
-MOMENTS = ("pre", "post", "onFailure", "always")
-
+MOMENTS = {
+    "pre": "Steps before it, which is held back if one fails.",
+    "post": "Steps after it, if it went well.",
+    "onFailure": "Steps after it, if something in it failed.",
+    "always": "Steps after all of these, whether it failed or not.",
+}
+"""When steps are done, and what that means."""
 _STEPS = {"type": "array", "items": {"type": "object"}}
 _MODULE = {
     "type": "object",
-    "properties": dict.fromkeys(MOMENTS, _STEPS),
+    "description": "Steps around this module, by the moment.",
+    "properties": {name: {**_STEPS, "description": text} for name, text in MOMENTS.items()},
     "additionalProperties": False,
 }
 _ALL = {

@@ -11,8 +11,8 @@ class RegistrySpec(Form):
     """Where images are taken from in place of the registries that their names say."""
 
     host: DomainName | None = None
-    """A registry of yours that has all images; one that kubexm sets up on the host of the role
-    `registry`, if that has one."""
+    """A registry of yours that has all images, where no host has the role `registry`; where one
+    has, kubexm sets one up there."""
     port: Port = 5000
     """Its port."""
     data_dir: AbsolutePath = "/var/lib/registry"

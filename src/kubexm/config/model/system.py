@@ -11,9 +11,10 @@ from kubexm.config.fields import (
     Line,
     ModuleName,
     PackageName,
+    ProxyExempt,
+    ProxyUrl,
     SysctlKey,
     TimeZone,
-    Word,
 )
 from kubexm.document.forms import Filled, Form, empty
 
@@ -21,11 +22,11 @@ from kubexm.document.forms import Filled, Form, empty
 class ProxySpec(Form):
     """Through whom hosts reach the world."""
 
-    http: Word | None = None
-    """For plain HTTP."""
-    https: Word | None = None
-    """For HTTPS."""
-    no_proxy: tuple[Word, ...] = ()
+    http: ProxyUrl | None = None
+    """For plain HTTP, such as `http://proxy.example.com:3128`."""
+    https: ProxyUrl | None = None
+    """For HTTPS; most often the same."""
+    no_proxy: tuple[ProxyExempt, ...] = ()
     """Who is reached without it; the hosts, pods and services of the cluster always are."""
 
 

@@ -58,10 +58,20 @@ def release_name(cluster: Declared) -> Iterator[Finding]:
             yield Finding((*place, "name"), message, hint)
 
 
+@rule("addon-namespace", "addons")
+def addon_namespace(cluster: Declared) -> Iterator[Finding]:
+    """A component goes where it is used to be."""
+    for number, addon in enumerate(cluster.spec.addons):
+        if addon.component is not None and addon.says("namespace"):
+            place = ("spec", "addons", number, "namespace")
+            message = f"`namespace` has no meaning for `component: {addon.component}`"
+            yield Finding(place, message, "leave it out", at_key=True)
+
+
 def _charts(cluster: Declared) -> Iterator[_Place]:
     for number, addon in enumerate(cluster.spec.addons):
         if addon.chart is not None:
             yield ("spec", "addons", number), addon, addon.chart
 
 
-RULES = (addon_names, chart_version, chart_name, release_name)
+RULES = (addon_names, chart_version, chart_name, release_name, addon_namespace)

@@ -63,6 +63,20 @@ def address_free(cluster: Declared) -> Iterator[Finding]:
             yield Finding((*_ENDPOINT, "address"), message, hint)
 
 
+@rule("endpoint-balancer", "endpoint", "roleGroups", "hosts")
+def balancer(cluster: Declared) -> Iterator[Finding]:
+    """A load balancer is no API server: that one leads to itself alone."""
+    wanted, planes = cluster.spec.endpoint.address, cluster.having(CONTROL_PLANE)
+    is_direct = cluster.spec.endpoint.port == API_SERVER and len(planes) > 1
+    if cluster.endpoint_kind != "external" or not is_direct:
+        return
+    for member in planes:
+        if wanted in (member.address, *member.internal):
+            message = f"at `{wanted}` is the API server of `{member.name}`, and no load balancer"
+            hint = "give the address of your load balancer, or write `kind: haproxy`"
+            yield Finding((*_ENDPOINT, "address"), message, hint)
+
+
 @rule("endpoint-address-outside", "endpoint.address", "network.podCIDR", "network.serviceCIDR")
 def address_outside(cluster: Declared) -> Iterator[Finding]:
     """The address is neither that of a pod nor of a service."""
@@ -136,6 +150,7 @@ RULES = (
     single,
     address,
     address_free,
+    balancer,
     address_outside,
     address_usable,
     load_balancer_hosts,

@@ -15,6 +15,8 @@ from kubexm.document.fields import as_ip
 from kubexm.document.findings import Finding
 
 _KUBE_NODE = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_OF_EACH = ("localhost", "ip6-localhost", "ip6-loopback")
+"""Names in the hosts file of every machine, which lead it to itself."""
 _GROUPS = ("spec", "roleGroups")
 _ADD_ADDRESSES = (
     "add `internalAddresses: [ADDRESS]`: by it the cluster knows the host, which kubexm reaches by"
@@ -44,7 +46,7 @@ def control_plane(cluster: Declared) -> Iterator[Finding]:
             yield Finding((*_GROUPS, role), message, "name a host, or leave it out")
 
 
-@rule("roles-in-use", "roleGroups", "endpoint", "etcd")
+@rule("roles-in-use", "roleGroups", "endpoint", "etcd", "registry.host")
 def roles_in_use(cluster: Declared) -> Iterator[Finding]:
     """A role that has hosts is one that something runs on."""
     groups = cluster.spec.role_groups
@@ -54,6 +56,9 @@ def roles_in_use(cluster: Declared) -> Iterator[Finding]:
     if groups.etcd and cluster.etcd_kind != "systemd":
         hint = "write `etcd: {kind: systemd}`, or leave the group out"
         yield _unused(ETCD, f"etcd of the kind `{cluster.etcd_kind}`", hint)
+    if groups.registry and (given := cluster.spec.registry.host) is not None:
+        hint = "leave `registry.host` out to have one set up on this host, or leave the group out"
+        yield _unused(REGISTRY, f"the registry `{given}` by `registry.host`", hint)
 
 
 def _unused(role: str, instead: str, hint: str) -> Finding:
@@ -105,6 +110,14 @@ def kube_node_names(cluster: Declared) -> Iterator[Finding]:
             message = f"`{member.name}` can't be the name of a kube node"
             hint = "use small letters, digits, `-` and `.`, at most 63, none of `-.` at an end"
             yield Finding((*member.place, "name"), message, hint)
+        elif _is_of_each(member.name):
+            message = f"`{member.name}` leads every host to itself"
+            yield Finding((*member.place, "name"), message, "give it a name of its own")
+
+
+def _is_of_each(name: str) -> bool:
+    parts = name.split(".")
+    return parts[0] in _OF_EACH or parts[-1] == "localhost"
 
 
 @rule("one-machine", "hosts")

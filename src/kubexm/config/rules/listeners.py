@@ -115,7 +115,8 @@ def _of_plugin(cluster: Declared) -> Iterator[Listener]:
     way = network.calico.encapsulation
     yield from _fixed(_CILIUM if network.plugin == "cilium" else {})
     yield from _fixed(_CALICO if calico else {})
-    yield from _fixed(_CALICO_BGP if calico and way != "vxlan" else {})
+    # With VXLAN, also across subnets alone, it exchanges no routes.
+    yield from _fixed(_CALICO_BGP if calico and not way.startswith("vxlan") else {})
     is_vxlan = {
         "cilium": True,
         "flannel": network.flannel.backend == "vxlan",

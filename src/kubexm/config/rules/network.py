@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from kubexm.common.counting import few
 from kubexm.config.members import Member
+from kubexm.config.model.kubernetes import KubeletSpec
 from kubexm.config.rules.rule import Declared, Network, rule
 from kubexm.document.fields import as_ip
 from kubexm.document.findings import Finding
@@ -157,7 +158,7 @@ def _kube_nodes(cluster: Declared) -> list[str]:
 @rule("pods-of-a-host", "network", "kubernetes.kubelet")
 def pods_of_a_host(cluster: Declared) -> Iterator[Finding]:
     """A host has an address for every pod that it may run."""
-    network, most = cluster.spec.network, cluster.spec.kubernetes.kubelet.max_pods
+    network, most = cluster.spec.network, _most_pods(cluster.spec.kubernetes.kubelet)
     # The one takes more blocks as it needs them, the other is whatever somebody installs.
     for pods in () if network.plugin in ("calico", "none") else cluster.pods:
         mask = _mask(cluster, pods.version)
@@ -167,6 +168,12 @@ def pods_of_a_host(cluster: Declared) -> Iterator[Finding]:
             message = f"a /{mask} has {room} addresses for {most} pods of a host"
             hint = f"give each host more, with a smaller `{key}`, or write fewer `maxPods`"
             yield Finding((*_NETWORK, key), message, hint)
+
+
+def _most_pods(kubelet: KubeletSpec) -> int:
+    """How many pods a host may run; what is laid over the settings of the kubelet wins."""
+    over = kubelet.config.get("maxPods")
+    return over if isinstance(over, int) else kubelet.max_pods
 
 
 @rule("services-size", "network.serviceCIDR")

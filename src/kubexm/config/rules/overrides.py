@@ -1,0 +1,339 @@
+"""Rules of what the operator lays over the settings of programs: it can't contradict the file.
+
+Whatever else is written there wins over what kubexm sets, so one table has what must not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+
+from kubexm.common import layout
+from kubexm.config.model.cluster import ClusterSpec
+from kubexm.config.rules.rule import Declared, rule
+from kubexm.document.findings import Finding
+from kubexm.document.forms import camel
+from kubexm.document.source import DataPath
+
+_FIELDS = (
+    "kubernetes.api_server.extra_args",
+    "kubernetes.controller_manager.extra_args",
+    "kubernetes.scheduler.extra_args",
+    "kubernetes.kubelet.config",
+    "kubernetes.kubelet.extra_args",
+    "kubernetes.kube_proxy.config",
+    "kubernetes.kubeadm.cluster_configuration",
+    "kubernetes.kubeadm.init_configuration",
+    "kubernetes.kubeadm.join_configuration",
+    "etcd.extra_args",
+    "container_runtime.config",
+)
+"""Where the file takes settings that it does not know itself."""
+
+
+class Instead(msgspec.Struct, frozen=True):
+    """Why something is not for an override, and what to do."""
+
+    why: str
+    hint: str = "leave it out"
+
+
+def _key(path: str) -> Instead:
+    """The file has a key of its own for it."""
+    return Instead(f"the file has `{path}` for it", f"write `spec.{path}` in its place")
+
+
+_KUBELET = "kubernetes/kubelet"
+_PROXY = "kubernetes/kubeProxy/config"
+_KUBEADM = "kubernetes/kubeadm"
+_CLUSTER = f"{_KUBEADM}/clusterConfiguration"
+_INIT, _JOIN = f"{_KUBEADM}/initConfiguration", f"{_KUBEADM}/joinConfiguration"
+_DOCUMENTS = (f"{_KUBELET}/config", _PROXY, _CLUSTER, _INIT, _JOIN)
+_CONTAINERD = "containerRuntime/config"
+_PLUGINS = f"{_CONTAINERD}/plugins"
+_IMAGES = f"{_PLUGINS}/io.containerd.cri.v1.images"
+_RUNTIME = f"{_PLUGINS}/io.containerd.cri.v1.runtime"
+_OLD = f"{_PLUGINS}/io.containerd.grpc.v1.cri"
+_RUNC = "containerd/runtimes/runc/options/SystemdCgroup"
+_FORM = Instead("kubexm writes the document in the form that this version reads")
+_PORT = Instead("others of the cluster ask at the usual port")
+_OUR_CERTIFICATES = Instead(
+    f"kubexm makes the certificates, and lays them to {layout.PKI}",
+    "leave it out; `spec.kubernetes.certificates` has what may be said of them",
+)
+_HOST_ADDRESS = _key("hosts[].internalAddresses")
+_HOST_NAME = _key("hosts[].name")
+_POD_CIDR, _SERVICE_CIDR = _key("network.podCIDR"), _key("network.serviceCIDR")
+_CGROUP = _key("containerRuntime.systemdCgroup")
+_SOCKET = Instead(f"the container runtime listens at {layout.CONTAINERD_SOCKET}")
+_NAMES = Instead(
+    "it follows from `network.serviceCIDR` and `dns.nodeLocal`",
+    "leave it out, or write `spec.dns.nodeLocal` for another address",
+)
+_PODS_OF_KUBEADM = Instead(f"kubeadm lays its pods to {layout.MANIFESTS}")
+_STARTED = Instead("kubexm starts the kubelet with the file that it has written")
+_FIRST_START = Instead("it follows from the hosts with a member of etcd")
+_REHEARSAL = Instead(
+    "kubeadm would only say what it would do", "leave it out; `--dry-run` of kubexm does that"
+)
+
+_TABLE: tuple[tuple[Sequence[str], Mapping[str, Instead]], ...] = (
+    (_DOCUMENTS, {"apiVersion": _FORM, "kind": _FORM}),
+    (
+        ("kubernetes/apiServer/extraArgs", f"{_CLUSTER}/apiServer/extraArgs"),
+        {
+            "secure-port": _PORT,
+            "advertise-address": _HOST_ADDRESS,
+            "service-cluster-ip-range": _SERVICE_CIDR,
+            "etcd-servers": _key("etcd"),
+            "etcd-*file": _OUR_CERTIFICATES,
+            "client-ca-file": _OUR_CERTIFICATES,
+            "tls-cert-file": _OUR_CERTIFICATES,
+            "tls-private-key-file": _OUR_CERTIFICATES,
+            "kubelet-client-*": _OUR_CERTIFICATES,
+            "proxy-client-*-file": _OUR_CERTIFICATES,
+            "requestheader-client-ca-file": _OUR_CERTIFICATES,
+            "service-account-key-file": _OUR_CERTIFICATES,
+            "service-account-signing-key-file": _OUR_CERTIFICATES,
+        },
+    ),
+    (
+        ("kubernetes/controllerManager/extraArgs", f"{_CLUSTER}/controllerManager/extraArgs"),
+        {
+            "secure-port": _PORT,
+            "cluster-cidr": _POD_CIDR,
+            "service-cluster-ip-range": _SERVICE_CIDR,
+            "node-cidr-mask-size": _key("network.nodeMask"),
+            "node-cidr-mask-size-ipv4": _key("network.nodeMask"),
+            "node-cidr-mask-size-ipv6": _key("network.nodeMaskIpv6"),
+            "cluster-name": _key("kubernetes.clusterName"),
+            "kubeconfig": _OUR_CERTIFICATES,
+            "root-ca-file": _OUR_CERTIFICATES,
+            "service-account-private-key-file": _OUR_CERTIFICATES,
+        },
+    ),
+    (
+        ("kubernetes/scheduler/extraArgs", f"{_CLUSTER}/scheduler/extraArgs"),
+        {"secure-port": _PORT, "kubeconfig": _OUR_CERTIFICATES},
+    ),
+    (
+        (f"{_KUBELET}/config",),
+        {
+            "clusterDNS": _NAMES,
+            "clusterDomain": _key("dns.domain"),
+            "cgroupDriver": _CGROUP,
+            "staticPodPath": _PODS_OF_KUBEADM,
+            "containerRuntimeEndpoint": _SOCKET,
+        },
+    ),
+    (
+        (
+            f"{_KUBELET}/extraArgs",
+            f"{_INIT}/nodeRegistration/kubeletExtraArgs",
+            f"{_JOIN}/nodeRegistration/kubeletExtraArgs",
+        ),
+        {
+            "node-ip": _HOST_ADDRESS,
+            "hostname-override": _HOST_NAME,
+            "config": _STARTED,
+            "kubeconfig": _STARTED,
+            "bootstrap-kubeconfig": _STARTED,
+            "root-dir": Instead(f"others of the cluster know it as {layout.KUBELET_DATA}"),
+            "container-runtime-endpoint": _SOCKET,
+            "pod-manifest-path": _PODS_OF_KUBEADM,
+            "cluster-dns": _NAMES,
+            "cluster-domain": _key("dns.domain"),
+            "cgroup-driver": _CGROUP,
+            "max-pods": _key("kubernetes.kubelet.maxPods"),
+        },
+    ),
+    ((_PROXY,), {"mode": _key("kubernetes.kubeProxy.mode"), "clusterCIDR": _POD_CIDR}),
+    (
+        (_CLUSTER,),
+        {
+            "kubernetesVersion": _key("kubernetes.version"),
+            "clusterName": _key("kubernetes.clusterName"),
+            "controlPlaneEndpoint": _key("endpoint"),
+            "imageRepository": _key("kubernetes.imageRepository"),
+            "networking": Instead(
+                "the file has `network` and `dns.domain` for it",
+                "write `spec.network.podCIDR`, `spec.network.serviceCIDR` or `spec.dns.domain`",
+            ),
+            "etcd": Instead(
+                "the file has `etcd` for it",
+                "write `spec.etcd`, or change its pod by `spec.kubernetes.kubeadm.patches`",
+            ),
+            "certificatesDir": _OUR_CERTIFICATES,
+            "certificateValidityPeriod": _key("kubernetes.certificates.duration"),
+            "caCertificateValidityPeriod": _key("kubernetes.certificates.authorityDuration"),
+            "encryptionAlgorithm": _key("kubernetes.certificates.algorithm"),
+            "apiServer/certSANs": _key("kubernetes.apiServer.certSans"),
+            "dns": _key("dns"),
+            "proxy": _key("kubernetes.kubeProxy.mode"),
+        },
+    ),
+    (
+        (_INIT, _JOIN),
+        {
+            "nodeRegistration/name": _HOST_NAME,
+            "nodeRegistration/criSocket": _SOCKET,
+            "nodeRegistration/taints": _key("hosts[].taints"),
+            "nodeRegistration/ignorePreflightErrors": _key(
+                "kubernetes.kubeadm.ignorePreflightErrors"
+            ),
+            "patches": _key("kubernetes.kubeadm.patches"),
+            "dryRun": _REHEARSAL,
+        },
+    ),
+    ((_INIT,), {"localAPIEndpoint": _PORT}),
+    (
+        (_JOIN,),
+        {
+            "controlPlane": Instead("workers join with this document as well"),
+            "discovery/bootstrapToken": Instead("kubexm makes a token when a host joins"),
+            "discovery/file": Instead("kubexm makes a token when a host joins"),
+            "caCertPath": _OUR_CERTIFICATES,
+        },
+    ),
+    (
+        ("etcd/extraArgs",),
+        {
+            "data-dir": _key("etcd.dataDir"),
+            "wal-dir": _key("etcd.dataDir"),
+            "name": _HOST_NAME,
+            "config-file": Instead("etcd would look at nothing but that file"),
+            "listen-*-urls": _HOST_ADDRESS,
+            "advertise-client-urls": _HOST_ADDRESS,
+            "initial-*": _FIRST_START,
+            "*cert-file": _OUR_CERTIFICATES,
+            "*key-file": _OUR_CERTIFICATES,
+            "*trusted-ca-file": _OUR_CERTIFICATES,
+            "*client-cert-auth": _OUR_CERTIFICATES,
+            "heartbeat-interval": _key("etcd.tuning.heartbeat"),
+            "election-timeout": _key("etcd.tuning.election"),
+            "snapshot-count": _key("etcd.tuning.snapshotCount"),
+            "auto-compaction-*": _key("etcd.tuning.compaction"),
+            "quota-backend-bytes": _key("etcd.tuning.quotaMib"),
+            "max-request-bytes": _key("etcd.tuning.maxRequestKib"),
+        },
+    ),
+    (
+        (_CONTAINERD,),
+        {
+            "version": _FORM,
+            "root": _key("containerRuntime.root"),
+            "state": _SOCKET,
+            "grpc/address": _SOCKET,
+        },
+    ),
+    ((f"{_RUNTIME}/{_RUNC}", f"{_OLD}/{_RUNC}"), {"": _CGROUP}),
+    (
+        (f"{_IMAGES}/pinned_images/sandbox", f"{_OLD}/sandbox_image"),
+        {"": _key("containerRuntime.sandboxImage")},
+    ),
+    (
+        (f"{_IMAGES}/registry/config_path", f"{_OLD}/registry/config_path"),
+        {"": _key("containerRuntime.registries")},
+    ),
+)
+"""What must not be laid over: where, with `/` between keys and `*` for any letters, and why."""
+_Names = tuple[str, ...]
+_Written = tuple[DataPath, _Names, Any]
+
+
+def _plain(name: str) -> str:
+    """A name as programs tell flags apart: to them, `secure_port` is `secure-port`."""
+    return name.replace("_", "-")
+
+
+def _rows() -> Iterator[tuple[_Names, Instead]]:
+    for places, entries in _TABLE:
+        for place in places:
+            for name, instead in entries.items():
+                path = f"{place}/{name}".removesuffix("/")
+                yield tuple(map(_plain, path.split("/"))), instead
+
+
+_ROWS = tuple(_rows())
+
+
+def _dotted(field: str) -> str:
+    """A field as the file calls it."""
+    return ".".join(map(camel, field.split(".")))
+
+
+@rule("overrides", *map(_dotted, _FIELDS))
+def overrides(cluster: Declared) -> Iterator[Finding]:
+    """What the file has a key for, or others depend on, is not laid over."""
+    for place, names, _ in _written(cluster.spec):
+        if instead := instead_of(names):
+            message = f"`{names[-1]}` can't be set here: {instead.why}"
+            yield Finding(place, message, instead.hint, at_key=isinstance(place[-1], str))
+
+
+def _written(spec: ClusterSpec) -> Iterator[_Written]:
+    """All that the overrides of a file say: where, under which names, and what."""
+    for field in _FIELDS:
+        names = tuple(_dotted(field).split("."))
+        yield from _below(attrgetter(field)(spec), ("spec", *names), names)
+
+
+def _below(value: Any, place: DataPath, names: _Names) -> Iterator[_Written]:
+    """Everything in a value; an entry of a list is called by its `name`, as kubeadm has flags."""
+    for key, part in _parts(value):
+        called = str(part["name"]) if isinstance(key, int) else str(key)
+        yield (*place, key), (*names, called), part
+        yield from _below(part, (*place, key), (*names, called))
+
+
+def _parts(value: Any) -> Iterator[tuple[str | int, Any]]:
+    if isinstance(value, Mapping):
+        yield from value.items()
+    elif isinstance(value, list | tuple):
+        for number, part in enumerate(value):
+            if isinstance(part, Mapping) and "name" in part:
+                yield number, part
+
+
+def instead_of(names: Sequence[str]) -> Instead | None:
+    """Why something is not for an override, by its names below `spec`; None if it is."""
+    plain = [*map(_plain, names)]
+    same = (row for row in _ROWS if len(row[0]) == len(plain))
+    return next((instead for pattern, instead in same if _is_like(plain, pattern)), None)
+
+
+def _is_like(names: Sequence[str], pattern: Sequence[str]) -> bool:
+    return all(map(fnmatchcase, names, pattern))
+
+
+_ASK_READYZ = ("haproxy", "keepalived")
+"""Kinds of the endpoint with a balancer that asks which API server is ready."""
+_ANONYMOUS = "anonymous-auth"
+_FALSE = ("false", "f", "0")
+_HEALTH_ALONE = (
+    "leave it out, and allow `/livez`, `/readyz` and `/healthz` alone by an"
+    " AuthenticationConfiguration, with the flag `authentication-config`"
+)
+
+
+@rule("anonymous-requests", "kubernetes", "endpoint", "roleGroups", "hosts")
+def anonymous_requests(cluster: Declared) -> Iterator[Finding]:
+    """Those who ask the API server for its health without credentials get an answer."""
+    is_asked = cluster.endpoint_kind in _ASK_READYZ
+    # A patch may have given its pod other probes; haproxy can't be told otherwise.
+    if not is_asked and "kube-apiserver" in cluster.spec.kubernetes.kubeadm.patches:
+        return
+    for place, names, part in _written(cluster.spec):
+        value = part.get("value") if isinstance(part, Mapping) else part
+        is_flag = "apiServer" in names and _plain(names[-1]) == _ANONYMOUS
+        if is_flag and str(value).lower() in _FALSE:
+            who = "haproxy and the probes of its pod" if is_asked else "the probes of its pod"
+            message = f"{who} ask the API server for its health without credentials"
+            yield Finding(place, message, _HEALTH_ALONE)
+
+
+RULES = (overrides, anonymous_requests)
