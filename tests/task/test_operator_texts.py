@@ -18,6 +18,7 @@ from kubexm.templates.contexts.systemd import KUBELET_DROPIN
 
 TEXT = "${vars.address}/${nobody}/$${facts.os}/${"
 """What would be filled in, what is no reference, what looks escaped, and what has no end."""
+OBJECT = f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}, x: '{TEXT}'}}"
 SPEC: dict[str, Any] = {
     "kubernetes": {
         "apiServer": {"extraArgs": {"event-ttl": TEXT}},
@@ -37,7 +38,7 @@ SPEC: dict[str, Any] = {
     "addons": [
         {"name": "values", "chart": {"name": "chart.tgz", "values": {"a": [TEXT]}}},
         {"name": "values-file", "chart": {"name": "chart.tgz", "valuesFiles": ["values.yaml"]}},
-        {"name": "inline", "inline": f"{{apiVersion: v1, kind: ConfigMap, x: '{TEXT}'}}"},
+        {"name": "inline", "inline": OBJECT},
         {"name": "files", "manifests": ["objects.yaml"]},
     ],
 }
@@ -52,7 +53,7 @@ def folder(tmp_path: Path) -> Path:
         member.size = len(chart)
         archive.addfile(member, BytesIO(chart))
     (tmp_path / "values.yaml").write_text(f"a: ['{TEXT}']\n")
-    (tmp_path / "objects.yaml").write_text(f"{{apiVersion: v1, kind: ConfigMap, x: '{TEXT}'}}\n")
+    (tmp_path / "objects.yaml").write_text(f"{OBJECT}\n")
     return tmp_path
 
 

@@ -63,6 +63,15 @@ class TestCoreDns:
         assert [body for body in knowing if "ready\n" in body and "health {" in body]
         assert len(knowing) == 1
 
+    def test_it_is_found_ready_at_once_and_given_up_slowly(self) -> None:
+        (container,) = objects("coredns/manifest", core_dns())["Deployment"]["spec"]["template"][
+            "spec"
+        ]["containers"]
+
+        probe = container["readinessProbe"]
+        assert probe["periodSeconds"] == 1
+        assert probe["periodSeconds"] * probe["failureThreshold"] == 15
+
     @pytest.mark.parametrize(
         ("addresses", "policy", "families"),
         [

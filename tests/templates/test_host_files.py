@@ -6,7 +6,6 @@ import json
 import re
 import shlex
 import tomllib
-from base64 import b64decode
 from typing import Any, TypeVar
 
 import pytest
@@ -19,6 +18,7 @@ from kubexm.templates.contexts.containerd import (
     ContainerdConfig,
     ContainerdHosts,
     RegistryEndpoint,
+    RegistryLogin,
     server_of,
 )
 from kubexm.templates.contexts.etcd import EtcdEnvironment, EtcdInitial
@@ -71,22 +71,40 @@ def test_containerd_is_told_the_same_in_both_forms(
     assert place == "pause:3.10"
 
 
-def test_mirrors_are_asked_in_their_order_each_with_its_own_credentials() -> None:
+@pytest.mark.parametrize("version", [2, 3])
+def test_containerd_knows_who_we_are_to_each_registry(version: Any) -> None:
+    config = replace(
+        sample(ContainerdConfig),
+        version=version,
+        logins=(
+            RegistryLogin(host="registry-1.docker.io", username="me"),
+            RegistryLogin(host="mirror.internal:5000", username="you"),
+        ),
+        passwords={"registry-1.docker.io": "mine", "mirror.internal:5000": 'yo"urs'},
+    )
+
+    found = tomllib.loads(filled("containerd/config", config))["plugins"]
+
+    plugin = "io.containerd.grpc.v1.cri" if version == 2 else "io.containerd.cri.v1.images"
+    assert found[plugin]["registry"]["configs"] == {
+        "registry-1.docker.io": {"auth": {"username": "me", "password": "mine"}},
+        "mirror.internal:5000": {"auth": {"username": "you", "password": 'yo"urs'}},
+    }
+
+
+def test_mirrors_are_asked_in_their_order_each_in_its_own_way() -> None:
     hosts = ContainerdHosts(
-        server=RegistryEndpoint(url=server_of("docker.io"), username="me"),
+        server=RegistryEndpoint(url=server_of("docker.io")),
         mirrors=(
-            RegistryEndpoint(url=MIRROR, ca="/ca.crt", username="you"),
+            RegistryEndpoint(url=MIRROR, ca="/ca.crt"),
             RegistryEndpoint(url="http://10.0.0.5:5000", skip_verify=True),
         ),
-        passwords={server_of("docker.io"): "mine", MIRROR: 'yo"urs'},
     )
 
     found = tomllib.loads(filled("containerd/hosts", hosts))
 
     assert found["server"] == "https://registry-1.docker.io"
     assert [*found["host"]] == [MIRROR, "http://10.0.0.5:5000"]
-    assert credentials(found) == "me:mine"
-    assert credentials(found["host"][MIRROR]) == 'you:yo"urs'
     assert found["host"][MIRROR]["ca"] == "/ca.crt"
     assert found["host"]["http://10.0.0.5:5000"] == {
         "capabilities": ["pull", "resolve"],
@@ -94,10 +112,13 @@ def test_mirrors_are_asked_in_their_order_each_with_its_own_credentials() -> Non
     }
 
 
-def credentials(host: dict[str, Any]) -> str:
-    scheme, encoded = host["header"]["Authorization"].split(" ")
-    assert scheme == "Basic"
-    return b64decode(encoded).decode()
+def test_a_registry_without_mirrors_says_so_for_old_containerds() -> None:
+    hosts = ContainerdHosts(server=RegistryEndpoint(url="https://registry.internal", ca="/ca.crt"))
+
+    found = tomllib.loads(filled("containerd/hosts", hosts))
+
+    assert found["host"] == {}
+    assert found["ca"] == "/ca.crt"
 
 
 def test_a_registry_is_where_its_name_says() -> None:

@@ -12,13 +12,15 @@ from kubexm.task.context import ClusterContext
 @module("container-runtime")
 def container_runtime(ctx: ClusterContext) -> ExecutionFragment | None:
     """containerd runs on every host that has containers, and has the images they need."""
+    crictl, has_logins = task.crictl(ctx), bool(task.logins(ctx))
     return parallel(
         task.places(ctx),
         per_host(
-            parallel(task.programs(ctx), task.settings(ctx)),
+            # Who pulls with a login waits for the service, which needs no crictl itself.
+            parallel(task.programs(ctx), task.settings(ctx), crictl if has_logins else None),
             task.service(ctx),
             images.present(ctx),
         ),
         task.plugins(ctx),
-        task.crictl(ctx),
+        None if has_logins else crictl,
     )

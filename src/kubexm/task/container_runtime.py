@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 from urllib.parse import urlsplit
 
 from kubexm.common import layout
-from kubexm.config.model.container_runtime import RegistryAccessSpec
+from kubexm.config.model.container_runtime import RegistryAccessSpec, RegistryAuthSpec
 from kubexm.plan import ExecutionFragment, node, parallel
+from kubexm.plan.node import StepSpec
 from kubexm.plan.scope import task
 from kubexm.resource import images
 from kubexm.step.data import DataDirectory
@@ -24,6 +24,7 @@ from kubexm.templates.contexts.containerd import (
     ContainerdHosts,
     CrictlConfig,
     RegistryEndpoint,
+    RegistryLogin,
     server_of,
 )
 from kubexm.templates.contexts.systemd import ContainerdUnit
@@ -52,7 +53,7 @@ def plugins(ctx: ClusterContext) -> ExecutionFragment | None:
 
 @task("crictl")
 def crictl(ctx: ClusterContext) -> ExecutionFragment | None:
-    """What lets people look into the container runtime; nothing that runs needs it."""
+    """What lets people look into the container runtime, and pulls where a login is needed."""
     if not ctx.binaries("crictl", "archive"):
         return None
     config = rendered(ctx, "crictl/config", CrictlConfig(), _CRICTL)
@@ -64,33 +65,32 @@ def crictl(ctx: ClusterContext) -> ExecutionFragment | None:
 
 def places(ctx: ClusterContext) -> ExecutionFragment | None:
     """Where programs and settings go that no package brings."""
-    registries = (f"{layout.CONTAINERD_REGISTRIES}/{host}" for host in sorted(_accesses(ctx)))
     return parallel(
-        directories(ctx.containerd_hosts, parent(layout.CONTAINERD_CONFIG), *registries),
+        directories(ctx.containerd_hosts, parent(layout.CONTAINERD_CONFIG), *_places(ctx)),
         data_directories(ctx.kube_nodes, layout.CNI_PLUGINS),
         proxy.place(ctx, "containerd", ctx.containerd_hosts),
     )
+
+
+def _places(ctx: ClusterContext) -> Iterator[str]:
+    """The directories of registries, each of which has its own."""
+    if known := sorted(_accesses(ctx)):
+        # Were it made along with the first of them, it would go with whichever has made it.
+        yield layout.CONTAINERD_REGISTRIES
+        yield from (f"{layout.CONTAINERD_REGISTRIES}/{host}" for host in known)
 
 
 @task("settings")
 def settings(ctx: ClusterContext) -> ExecutionFragment | None:
     """How the container runtime works, and how it reaches registries."""
     spec, hosts = ctx.spec.container_runtime, ctx.containerd_hosts
-    config = ContainerdConfig(
-        version=3 if ctx.trait("containerd", "config-version") == "3" else 2,
-        root=spec.root,
-        systemd_cgroup=spec.systemd_cgroup,
-        sandbox_image=sandbox_image(ctx),
-    )
-    file = rendered(
-        ctx, "containerd/config", config, layout.CONTAINERD_CONFIG, overrides=spec.config
-    )
     return parallel(
-        node("data", DataDirectory(spec.root, mode="0711"), on=hosts),
+        node("root", DataDirectory(spec.root, mode="0700"), on=hosts),
+        data_directories(hosts, *layout.CONTAINERD_STATE),
         # It watches this directory as long as it runs, and ends if it goes.
         node("networks", DataDirectory(layout.CNI_CONFIG), on=hosts),
         node("addresses", DataDirectory(layout.CNI_DATA), on=ctx.kube_nodes),
-        node("config", file, on=hosts),
+        node("config", _config(ctx), on=hosts),
         node("unit", rendered(ctx, "systemd/containerd", ContainerdUnit(), UNIT), on=hosts),
         proxy.settings(ctx, "containerd", hosts),
         *_registries(ctx),
@@ -113,6 +113,42 @@ def sandbox_image(ctx: ClusterContext) -> str:
         return ctx.image("pause")
     name = str(images.parse(wanted))
     return next(image.pulled_as for image in ctx.bill.images if image.name == name)
+
+
+def _config(ctx: ClusterContext) -> StepSpec:
+    """How containerd runs. Who we are to registries stands there and not beside: of a file that
+    it imports, containerd 1.x takes the settings of a plugin in place of all others of it."""
+    spec, known = ctx.spec.container_runtime, logins(ctx)
+    config = ContainerdConfig(
+        version=3 if ctx.trait("containerd", "config-version") == "3" else 2,
+        root=spec.root,
+        systemd_cgroup=spec.systemd_cgroup,
+        sandbox_image=sandbox_image(ctx),
+        logins=tuple(RegistryLogin(host=host, username=known[host].username) for host in known),
+    )
+    name, path = "containerd/config", layout.CONTAINERD_CONFIG
+    if not known:
+        return rendered(ctx, name, config, path, overrides=spec.config)
+    fields = template(ctx, name, config, **spec.config)
+    fields["data"].pop("passwords")
+    passwords = {host: auth.password for host, auth in known.items()}
+    return referring(RenderedSecret(path=path, secrets={"passwords": passwords}, **fields))
+
+
+def logins(ctx: ClusterContext) -> dict[str, RegistryAuthSpec]:
+    """Who we are to registries and mirrors, by the host that containerd asks."""
+    return {
+        urlsplit(server_of(host)).netloc: access.auth
+        for host, access in sorted(_accesses(ctx).items())
+        if access.auth is not None
+    }
+
+
+def asks_for_login(ctx: ClusterContext, image: str) -> bool:
+    """Whether one of those that have an image wants to know who we are."""
+    registry = images.parse(image).registry
+    mirrors = _accesses(ctx).get(registry, RegistryAccessSpec()).mirrors
+    return any(urlsplit(url).netloc in logins(ctx) for url in (*mirrors, server_of(registry)))
 
 
 def _registries(ctx: ClusterContext) -> Iterator[ExecutionFragment | None]:
@@ -141,24 +177,14 @@ def own_registry(ctx: ClusterContext) -> str:
     return f"{host}:{ctx.spec.registry.port}"
 
 
-def _registry(ctx: ClusterContext, host: str, access: RegistryAccessSpec, directory: str) -> Any:
-    server = server_of(host, plain_http=access.plain_http)
+def _registry(
+    ctx: ClusterContext, host: str, access: RegistryAccessSpec, directory: str
+) -> StepSpec:
     context = ContainerdHosts(
-        server=_endpoint(ctx, host, server),
+        server=_endpoint(ctx, host, server_of(host, plain_http=access.plain_http)),
         mirrors=tuple(_endpoint(ctx, urlsplit(url).netloc, url) for url in access.mirrors),
     )
-    path = f"{directory}/hosts.toml"
-    passwords = {
-        url: known.auth.password
-        for url in (server, *access.mirrors)
-        if (known := _accesses(ctx).get(host if url == server else urlsplit(url).netloc))
-        and known.auth is not None
-    }
-    if not passwords:
-        return rendered(ctx, "containerd/hosts", context, path)
-    fields = template(ctx, "containerd/hosts", context)
-    fields["data"].pop("passwords")
-    return referring(RenderedSecret(path=path, secrets={"passwords": passwords}, **fields))
+    return rendered(ctx, "containerd/hosts", context, f"{directory}/hosts.toml")
 
 
 def _endpoint(ctx: ClusterContext, host: str, url: str) -> RegistryEndpoint:
@@ -170,7 +196,6 @@ def _endpoint(ctx: ClusterContext, host: str, url: str) -> RegistryEndpoint:
         ca=ca or _own_authority(ctx, host),
         skip_verify=access.insecure,
         whole_path=urlsplit(url).path.startswith("/v2"),
-        username=access.auth.username if access.auth is not None else "",
     )
 
 

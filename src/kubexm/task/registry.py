@@ -15,7 +15,8 @@ from kubexm.task.writing import directories, rendered
 from kubexm.templates.contexts.registry import CONFIG, RegistryConfig
 from kubexm.templates.contexts.systemd import ContainedUnit, Mount
 
-_UNIT = f"{layout.UNITS}/kubexm-registry.service"
+_SERVICE = "kubexm-registry"
+_UNIT = f"{layout.UNITS}/{_SERVICE}.service"
 _CERTIFICATE, _KEY = f"{layout.PKI}/registry.crt", f"{layout.PKI}/registry.key"
 _SECONDS = 120.0
 
@@ -45,9 +46,10 @@ def image(ctx: ClusterContext) -> ExecutionFragment | None:
 def service(ctx: ClusterContext) -> ExecutionFragment | None:
     """The registry runs, and answers."""
     hosts, files = ctx.registries, (CONFIG, _UNIT, _CERTIFICATE)
+    answers = WaitFor(port=ctx.spec.registry.port, unit=_SERVICE)
     return per_host(
-        node("service", Service("kubexm-registry", restarts_on=files), on=hosts),
-        node("answers", WaitFor(port=ctx.spec.registry.port), on=hosts, timeout=_SECONDS),
+        node("service", Service(_SERVICE, restarts_on=files), on=hosts),
+        node("answers", answers, on=hosts, timeout=_SECONDS),
     )
 
 
@@ -63,7 +65,7 @@ def _unit(ctx: ClusterContext) -> ContainedUnit:
     data = ctx.spec.registry.data_dir
     return ContainedUnit(
         description="registry of images",
-        name="kubexm-registry",
+        name=_SERVICE,
         image=ctx.image(images.OWN_REGISTRY),
         arguments=("registry", "serve", CONFIG),
         mounts=(

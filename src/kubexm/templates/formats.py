@@ -30,6 +30,18 @@ def parsed(text: str, form: Format) -> Any:
     return data
 
 
+def documents(text: str) -> list[Any]:
+    """The YAML documents of a text, those that hold nothing left out; lines keep their numbers."""
+    # A line that begins with `---` is the start of a document whatever stands around it.
+    starts = [0, *(found.end() for found in _DOCUMENT_START.finditer(text))]
+    ends = [*(found.start() for found in _DOCUMENT_START.finditer(text)), len(text)]
+    parts = [
+        "\n" * text.count("\n", 0, start) + text[start:end]
+        for start, end in zip(starts, ends, strict=True)
+    ]
+    return [_yaml(part) for part in parts if _says_something(part)]
+
+
 def written(data: Any, form: Format) -> str:
     """Data as the text of a file."""
     return _WRITERS[form](data)
@@ -59,24 +71,12 @@ def _refused(problem: str) -> InvalidInput:
     return InvalidInput(problem[line.end() :], where=f"line {line[1]}")
 
 
-def _manifests(text: str) -> list[Any]:
-    """The documents of a text, those that hold nothing left out; lines keep their numbers."""
-    # A line that begins with `---` is the start of a document whatever stands around it.
-    starts = [0, *(found.end() for found in _DOCUMENT_START.finditer(text))]
-    ends = [*(found.start() for found in _DOCUMENT_START.finditer(text)), len(text)]
-    parts = [
-        "\n" * text.count("\n", 0, start) + text[start:end]
-        for start, end in zip(starts, ends, strict=True)
-    ]
-    return [_yaml(part) for part in parts if _says_something(part)]
-
-
 def _says_something(part: str) -> bool:
     return any(line.strip() and not line.lstrip().startswith("#") for line in part.split("\n"))
 
 
-def _written_manifests(documents: list[Any]) -> str:
-    return "---\n".join(map(writing.dumped, documents))
+def _written_manifests(some: list[Any]) -> str:
+    return "---\n".join(map(writing.dumped, some))
 
 
 def _json(text: str) -> Any:
@@ -110,7 +110,7 @@ def _written_toml(data: Any) -> str:
 
 _READERS: Mapping[str, Callable[[str], Any]] = {
     "yaml": _yaml,
-    "manifests": _manifests,
+    "manifests": documents,
     "json": _json,
     "toml": _toml,
 }

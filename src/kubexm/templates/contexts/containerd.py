@@ -13,6 +13,15 @@ _SERVERS = {"docker.io": "https://registry-1.docker.io"}
 """Registries that are not where their name says."""
 
 
+class RegistryLogin(msgspec.Struct, frozen=True, kw_only=True):
+    """Who we are to a registry, or to a mirror of one."""
+
+    host: str
+    """Where it is asked: the host and port of its URL, such as `registry-1.docker.io`."""
+    username: str
+    """The name; the password is in `passwords`, under `host`."""
+
+
 class ContainerdConfig(Context, frozen=True, kw_only=True):
     """How containerd runs."""
 
@@ -30,6 +39,10 @@ class ContainerdConfig(Context, frozen=True, kw_only=True):
     """The image that holds the network of a pod; it is never removed."""
     registries: str = layout.CONTAINERD_REGISTRIES
     """The directory that says how registries are reached."""
+    logins: tuple[RegistryLogin, ...] = ()
+    """Who we are to those that ask."""
+    passwords: dict[str, str] = msgspec.field(default_factory=dict)
+    """The passwords of all logins, by host: secrets, which no graph holds."""
 
 
 class RegistryEndpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,8 +56,6 @@ class RegistryEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     """Whether any certificate is believed."""
     whole_path: bool = False
     """Whether the path in `url` is all of it: else `/v2` is put behind it."""
-    username: str = ""
-    """Who we are to it; the password is in `passwords`, under `url`."""
 
 
 class ContainerdHosts(Context, frozen=True, kw_only=True):
@@ -54,8 +65,6 @@ class ContainerdHosts(Context, frozen=True, kw_only=True):
     """The registry itself, which is asked last."""
     mirrors: tuple[RegistryEndpoint, ...] = ()
     """Who is asked before it, in this order."""
-    passwords: dict[str, str] = msgspec.field(default_factory=dict)
-    """The passwords of those with a user name, by URL: secrets, which no graph holds."""
 
 
 class CrictlConfig(Context, frozen=True, kw_only=True):
@@ -73,8 +82,12 @@ def server_of(registry: str, *, plain_http: bool = False) -> str:
 _MIRROR = RegistryEndpoint(
     url="https://mirror.internal:5000",
     ca=f"{layout.CONTAINERD_REGISTRIES}/docker.io/mirror.internal.crt",
-    username="reader",
 )
+_LOGINS = (
+    RegistryLogin(host="registry-1.docker.io", username="reader"),
+    RegistryLogin(host="mirror.internal:5000", username="robot$pull"),
+)
+_PASSWORDS = {"registry-1.docker.io": "secret", "mirror.internal:5000": 'pass"word\\'}
 
 TEMPLATES = (
     Template(
@@ -96,6 +109,22 @@ TEMPLATES = (
                 systemd_cgroup=False,
                 sandbox_image="registry.internal:5000/pause:3.10.1",
             ),
+            ContainerdConfig(
+                version=2,
+                root="/var/lib/containerd",
+                systemd_cgroup=True,
+                sandbox_image="mirror.internal:5000/pause:3.10.1",
+                logins=_LOGINS,
+                passwords=_PASSWORDS,
+            ),
+            ContainerdConfig(
+                version=3,
+                root="/var/lib/containerd",
+                systemd_cgroup=True,
+                sandbox_image="mirror.internal:5000/pause:3.10.1",
+                logins=_LOGINS,
+                passwords=_PASSWORDS,
+            ),
         ),
     ),
     Template(
@@ -115,15 +144,12 @@ TEMPLATES = (
                         url="https://harbor.internal/v2/hub", skip_verify=True, whole_path=True
                     ),
                 ),
-                passwords={_MIRROR.url: 'pass"word\\'},
             ),
             ContainerdHosts(
                 server=RegistryEndpoint(
                     url="https://registry.internal:5000",
                     ca=f"{layout.CONTAINERD_REGISTRIES}/registry.internal:5000/ca.crt",
-                    username="reader",
                 ),
-                passwords={"https://registry.internal:5000": "secret"},
             ),
             ContainerdHosts(
                 server=RegistryEndpoint(
