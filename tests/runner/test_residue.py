@@ -65,6 +65,7 @@ LINKS = """\
 7: calibration0: <BROADCAST> mtu 1500 qdisc noop state DOWN
 """
 NO_TOOL = complained("sh: 1: not found", 127)
+SEGFAULT = complained("Segmentation fault", 139)
 
 
 def test_only_chains_of_kubernetes_go_with_the_rules_that_lead_to_them() -> None:
@@ -106,6 +107,18 @@ def test_rules_tables_and_sets_are_removed_by_the_tools_that_a_host_has() -> Non
         "ipset destroy KUBE-CLUSTER-IP",
         "ipset destroy cali40all-ipam-pools",
     ]
+
+
+def test_tables_that_an_old_nft_can_not_read_are_removed_by_kube_proxy_itself() -> None:
+    images = "registry.k8s.io/pause:3.10\nregistry.k8s.io/kube-proxy:v1.36.3\n"
+    answers = {"nft": SEGFAULT, "/usr/local/bin/ctr -n k8s.io images ls": said(images)}
+
+    _, host = scripted(residue.remove_rules, answers)
+
+    (clean,) = host.changes
+    assert clean.endswith(
+        "registry.k8s.io/kube-proxy:v1.36.3 kubexm-once /usr/local/bin/kube-proxy --cleanup"
+    )
 
 
 @pytest.mark.parametrize("tool", ["ip", "iptables-save", "ip6tables-save", "nft", "ipset"])

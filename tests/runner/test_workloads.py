@@ -142,3 +142,48 @@ def test_a_node_tells_why_it_takes_no_pods(ready: Mapping[str, str], missing: st
 
 def test_a_node_that_is_new_has_told_nothing() -> None:
     assert workloads.not_ready({"metadata": {"name": "n"}}) == "has not told of itself yet"
+
+
+GONE = {"reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status."}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "expected"),
+    [
+        ([{"type": "Ready", "status": "True"}, {"type": "DiskPressure", "status": "False"}], [""]),
+        (
+            [
+                {"type": "DiskPressure", "status": "True", "reason": "KubeletHasDiskPressure"},
+                {"type": "Ready", "status": "False", "reason": "KubeletNotReady"},
+            ],
+            ["KubeletHasDiskPressure", "KubeletNotReady"],
+        ),
+        (
+            [
+                {"type": "MemoryPressure", "status": "Unknown", **GONE},
+                {"type": "Ready", "status": "Unknown", **GONE},
+            ],
+            ["NodeStatusUnknown: Kubelet stopped posting node status."],
+        ),
+        ([], ["has not told of itself yet"]),
+    ],
+)
+def test_a_node_tells_each_trouble_once(conditions: list[Any], expected: list[str]) -> None:
+    node = {"metadata": {"name": "w1"}, "status": {"conditions": conditions}}
+
+    assert workloads.node_troubles(node) == [f"w1: {said}" for said in expected]
+
+
+@pytest.mark.parametrize(
+    ("container", "expected"),
+    [
+        (waiting("CrashLoopBackOff", **CRASHED), [("main", True)]),
+        ({"name": "first", **ENDED}, [("first", False)]),
+        ({"name": "main", "state": {"running": {}}, **CRASHED}, [("main", True)]),
+        ({"name": "main", "ready": True, "state": {"running": {}}, **CRASHED}, []),
+        (waiting("ImagePullBackOff"), []),
+    ],
+)
+def test_containers_that_have_failed_are_known(container: Any, expected: list[Any]) -> None:
+    assert workloads.ended(pod(containerStatuses=[container])) == expected
+    assert workloads.ended(pod(initContainerStatuses=[container])) == expected

@@ -9,6 +9,9 @@ from kubexm.runner.kubectl import Object
 
 _SHOWN_EVENTS = 5
 _AT_REST = frozenset(("Running", "Succeeded"))
+_STATUSES = ("initContainerStatuses", "containerStatuses")
+_WELL = {"Ready": "True"}
+"""What a condition of a node says if all is well; of any other it is `False`."""
 
 
 def unfinished(workload: Object) -> str:
@@ -82,7 +85,7 @@ def _said(condition: Mapping[str, Any]) -> str:
 
 
 def _container_troubles(status: Mapping[str, Any]) -> Iterator[str]:
-    for kind in ("initContainerStatuses", "containerStatuses"):
+    for kind in _STATUSES:
         for container in status.get(kind, ()):
             if said := _container_trouble(container):
                 yield f"container {container.get('name', '')}: {said}"
@@ -107,6 +110,20 @@ def _end(ended: Mapping[str, Any]) -> str:
     return ", ".join(filter(None, map(str.strip, words)))
 
 
+def ended(pod: Object) -> list[tuple[str, bool]]:
+    """The containers of a pod that have failed, and whether they were started anew since then."""
+    status = pod.get("status", {})
+    found = [one for kind in _STATUSES for one in status.get(kind, ()) if not one.get("ready")]
+    failed = [
+        (one.get("name", ""), one.get("state", {}), one.get("lastState", {})) for one in found
+    ]
+    return [
+        (name, not state.get("terminated"))
+        for name, state, last in failed
+        if any(one.get("terminated", {}).get("exitCode") for one in (state, last))
+    ]
+
+
 def warnings(events: Iterable[Object], names: Iterable[str]) -> list[str]:
     """The last events that tell of these objects."""
     known = set(names)
@@ -128,3 +145,11 @@ def not_ready(node: Object) -> str:
     if ready.get("status") == "True":
         return ""
     return _said(ready)
+
+
+def node_troubles(node: Object) -> list[str]:
+    """What is wrong with a node: each condition that is not as it should be."""
+    name, conditions = node["metadata"]["name"], node.get("status", {}).get("conditions", ())
+    bad = [one for one in conditions if one.get("status") != _WELL.get(one.get("type"), "False")]
+    said = [f"{name}: {_said(one)}" for one in bad] or [f"{name}: {not_ready(node)}"]
+    return [*dict.fromkeys(said)]

@@ -1,0 +1,313 @@
+"""What is wrong with a cluster, by what its programs say of it, and what to do about it.
+
+A table, in which what is more telling stands first: of a line that several rows know, the first
+has it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+MOST_CAUSES = 3
+_MOST_NAMES = 3
+
+
+class Symptom(msgspec.Struct, frozen=True):
+    """Something that goes wrong, and the lines by which it is known."""
+
+    cause: str
+    remedy: str
+    signs: tuple[re.Pattern[str], ...]
+    """What is searched for in a line; a group `what` tells which port, image or path it is."""
+    follows: bool = False
+    """Whether it mostly comes of something else: it is told only where nothing else is known."""
+
+
+def _symptom(cause: str, remedy: str, *signs: str, follows: bool = False) -> Symptom:
+    return Symptom(cause, remedy, tuple(map(re.compile, signs)), follows)
+
+
+_IMAGE = r'image "(?P<what>[^"]+)"'
+_SPEC = "in the cluster file"
+TABLE = (
+    _symptom(
+        "a registry does not know us",
+        f"write who we are to it {_SPEC}: `spec.containerRuntime.registries.HOST.auth`",
+        rf"{_IMAGE}.*(pull access denied|insufficient_scope|no basic auth credentials|[ :]401 )",
+    ),
+    _symptom(
+        "the certificate of a registry is not trusted",
+        f"name its authority {_SPEC}: `spec.containerRuntime.registries.HOST.ca`",
+        rf"{_IMAGE}.*x509: certificate signed by unknown authority",
+    ),
+    _symptom(
+        "a registry speaks plain HTTP",
+        f"say so {_SPEC}: `spec.containerRuntime.registries.HOST.plainHttp: true`",
+        rf"{_IMAGE}.*server gave HTTP response to HTTPS client",
+    ),
+    _symptom(
+        "an image can't be had",
+        "bring it with the bundle (`--bundle`; `kubexm bundle build` makes one), or see that the"
+        f" host reaches its registry; {_SPEC} `spec.registry.host`,"
+        " `spec.containerRuntime.registries.HOST.mirrors` and `spec.system.proxy` say where images"
+        " come from",
+        rf"failed to pull and unpack {_IMAGE}",
+        rf"(failed to get sandbox|Failed to pull|Back-off pulling) {_IMAGE}",
+        r"failed to pull image (?P<what>[^\s\"]+): ",
+        r"Container " + _IMAGE + r" is not present with pull policy of Never",
+        r'ctr: image "(?P<what>[^"]+)": not found',
+        r"\b(ErrImagePull|ImagePullBackOff|ErrImageNeverPull|InvalidImageName)\b",
+    ),
+    _symptom(
+        "the kubelet does not run with control groups of version 1",
+        "boot the host with version 2 (`systemd.unified_cgroup_hierarchy=1` on the command line of"
+        f" the kernel), or write {_SPEC} `spec.kubernetes.kubelet.config.failCgroupV1: false`",
+        r"configured to not run on a host using cgroup v1",
+        r"cgroups v1 support is deprecated and will be removed .* you must set",
+    ),
+    _symptom(
+        "the kubelet and containerd manage control groups in different ways",
+        "let one key decide for both: `spec.containerRuntime.systemdCgroup`, and leave"
+        " `cgroupDriver` out of `spec.kubernetes.kubelet.config` and `SystemdCgroup` out of"
+        " `spec.containerRuntime.config`",
+        r'expected cgroupsPath to be of format "slice:prefix:name" for systemd cgroups',
+        r"cgroup driver is '\w+', and that of containerd '\w+'",
+    ),
+    _symptom(
+        "swap is on",
+        "switch it off on the host, `swapoff -a`, and take it out of `/etc/fstab`; to go on with"
+        f" it, write {_SPEC} `spec.kubernetes.kubelet.config.failSwapOn: false`",
+        r"running with swap on is not supported",
+    ),
+    _symptom(
+        "a port is in use",
+        "`ss -lntup` on the host says who has it: stop that, or let it listen elsewhere",
+        r"\bPort (?P<what>\d+) is in use",
+        r"listen \w+ \S*?:(?P<what>\d+): bind: address already in use",
+        r"bind: address already in use",
+        r"cannot bind socket .*\[\S*?:(?P<what>\d+)\]",
+    ),
+    _symptom(
+        "clocks disagree, or a certificate is out of date",
+        f"have the hosts agree on the time, `spec.system.ntp` {_SPEC} and `timedatectl` on the"
+        " host; where the time is right, the certificate has to be renewed",
+        r"x509: certificate has expired or is not yet valid(: (?P<what>current time .* is"
+        r" (before|after) [\d:TZ-]+))?",
+        r"certificate is not valid yet",
+        r"prober found high clock drift",
+    ),
+    _symptom(
+        "something of an earlier cluster is left",
+        "`kubexm delete cluster NAME` takes a cluster of kubexm away; for any other run"
+        " `kubeadm reset` on the host, and remove what it leaves: the data of etcd"
+        " (`spec.etcd.dataDir`), `/etc/kubernetes`, `/etc/cni/net.d`, `/var/lib/cni` and the"
+        " interface `cni0`",
+        r"(Dir|File)Available\S*: (?P<what>/\S+) (is not empty|already exists)",
+        r"(?P<what>member \w+ has already been bootstrapped)",
+        r"(cluster ID mismatch|member count is unequal|error validating peerURLs)",
+        r"member has been permanently removed from the cluster",
+        r'(?P<what>"?cni0"? already has an IP address different from [\da-f.:/]+)',
+        r"holds the data of member",
+    ),
+    _symptom(
+        "who answers, or who asks, belongs to another cluster",
+        "`/etc/kubernetes` or `/var/lib/kubelet/pki` of this host is of an earlier cluster: run"
+        " `kubeadm reset` there; or the endpoint leads elsewhere: `spec.endpoint.address`"
+        f" {_SPEC}, and the hosts behind a load balancer of yours",
+        r"x509: certificate signed by unknown authority",
+        r"none of the public keys .* are pinned",
+        r"failed to verify JWS signature of received cluster info object",
+    ),
+    _symptom(
+        "a node of this name is in the cluster already",
+        "give the host another name, or have the cluster forget that node:"
+        " `kubectl delete node NAME`",
+        r'a Node with name "(?P<what>[^"]+)" and status "Ready" already exists',
+    ),
+    _symptom(
+        "the token to join by has expired",
+        "run the same command again: it makes a new one; see that clocks agree if it happens again",
+        r'token id "\w+" is invalid for this cluster or it has expired',
+        r"could not find a JWS signature in the cluster-info ConfigMap",
+    ),
+    _symptom(
+        "there are no addresses left for the pods of a host",
+        "`spec.network.podCIDR` has to be large enough for a network of `spec.network.nodeMask`"
+        " for each host, and apart from `spec.network.serviceCIDR` and the networks of the hosts;"
+        " a cluster keeps its networks, so delete it and make it anew with others",
+        r"(pod cidr not assigned|CIDRNotAvailable|CIDRAssignmentFailed|CIDR allocation failed)",
+        r"(?P<what>no IP addresses available in range set: \S+)",
+        r"(failed to allocate cidr from cluster cidr|does not exist in cluster cidrs)",
+        r"node \S+ has no addresses for pods",
+    ),
+    _symptom(
+        "a setting is not known to the program that reads it",
+        f"mend it {_SPEC}: `spec.kubernetes.kubelet.config` and `extraArgs` for the kubelet,"
+        " `spec.kubernetes.apiServer.extraArgs` and its like, `spec.kubernetes.featureGates`,"
+        " `spec.etcd.extraArgs`, `spec.containerRuntime.config`",
+        r'strict decoding error: (?P<what>unknown field "[^"]+")',
+        r"failed to load kubelet config file, path: (?P<what>[^,\s]+)",
+        r"unknown flag: (?P<what>--\S+)",
+        r"flag provided but not defined: (?P<what>-\S+)",
+        r"unrecognized feature gate: (?P<what>\w+)",
+        r"failed to load TOML",
+    ),
+    _symptom(
+        "the kernel lets no more files be watched",
+        f"raise the limits {_SPEC}: `spec.system.sysctl`, `fs.inotify.max_user_instances` and"
+        " `fs.inotify.max_user_watches`",
+        r"too many open files",
+        r"inotify_add_watch .*no space left on device",
+    ),
+    _symptom(
+        "a disk of the host is full",
+        "`df -h` and `df -i` on the host say which: make room; images and containers lie in"
+        " `spec.containerRuntime.root`, etcd in `spec.etcd.dataDir`",
+        r"[Nn]o space left on device",
+        r"KubeletHasDiskPressure|kubelet has disk pressure|node\.kubernetes\.io/disk-pressure",
+        r"low on resource: ephemeral-storage",
+    ),
+    _symptom(
+        "etcd is full",
+        f"give it more room {_SPEC}: `spec.etcd.tuning.quotaMib`",
+        r"mvcc: database space exceeded",
+    ),
+    _symptom(
+        "the host has too little memory",
+        "give it more, or run less on it",
+        r"KubeletHasInsufficientMemory|kubelet has insufficient memory available",
+        r"\bOOMKilled\b|Out of memory: Killed process|low on resource: memory",
+    ),
+    _symptom(
+        "the host does not let containers change how likely they are to be ended",
+        f"it is a container itself: write {_SPEC} `restrict_oom_score_adj: true` under"
+        ' `spec.containerRuntime.config.plugins."io.containerd.cri.v1.runtime"`, and'
+        " `KubeletInUserNamespace: true` under `spec.kubernetes.kubelet.config.featureGates`",
+        # The kubelet only complains that it can't do so for itself.
+        r"/proc/self/oom_score_adj: [Pp]ermission denied",
+        r"container init.*oom_score_adj: permission denied",
+    ),
+    _symptom(
+        "something is forbidden that a program needs",
+        "see owner and mode of what is named, and what SELinux or AppArmor has denied:"
+        " `ausearch -m avc -ts recent`, `dmesg`",
+        r"\b(open|mkdir|write|stat|exec|create|access) (?P<what>/(?!proc/)[^\s:]+): permission"
+        r" denied",
+        r"avc:\s+denied",
+    ),
+    _symptom(
+        "a program is not there, or is for other machines",
+        "see that it was installed, and that `arch` of the host is right in `spec.hosts`",
+        r'exec: "(?P<what>[^"]+)": executable file not found',
+        r'failed to find plugin "(?P<what>[^"]+)" in path',
+        r"(?P<what>exec format error)",
+    ),
+    _symptom(
+        "containerd does not answer",
+        "see what it says: `journalctl -u containerd` on the host",
+        r"validate CRI v1 \w+ API for endpoint",
+        r"dial unix /run/containerd/containerd.sock",
+        r"could not connect to the container runtime",
+    ),
+    _symptom(
+        "names can't be looked up",
+        "say who knows them: `spec.dns.upstream`, or nobody (`[]`) on a site without DNS",
+        r"plugin/loop: Loop .* detected",
+        r"no valid upstream addresses found",
+    ),
+    _symptom(
+        "a name is not known on the host",
+        "see `/etc/hosts` and `/etc/resolv.conf` there; `spec.endpoint.domain` and"
+        " `spec.system.hosts` are written into the first",
+        r"lookup (?P<what>[\w.-]+)( on \S+)?: (no such host|server misbehaving|i/o timeout)",
+    ),
+    _symptom(
+        "no node takes the pod",
+        "see what the nodes lack: `kubectl describe nodes`; pods need a node that is ready, large"
+        " enough and without a taint they don't tolerate",
+        r"(0/\d+|no) nodes are available: ",
+    ),
+    _symptom(
+        "a file that a program reads is not there",
+        "see who names it: a flag under `extraArgs`, or a setting under `config`; a pod of the"
+        " control plane sees no file of the host that is not mounted into it, by `extraVolumes` of"
+        " `spec.kubernetes.kubeadm.clusterConfiguration`",
+        r"\b(open|stat|read) (?P<what>/(?!proc/|run/|sys/)[^\s:]+): no such file or directory",
+        follows=True,
+    ),
+    _symptom(
+        "pods of the host have no network yet",
+        "what lays it does not run there: look at the pods of the plugin (`spec.network.plugin`),"
+        " `kubectl get pods -A -o wide`; with `plugin: none` it is for you to install one",
+        r"cni plugin not initialized",
+        r"no network config found in /etc/cni/net\.d",
+        r"loadFlannelSubnetEnv failed|stat /var/lib/calico/nodename",
+        follows=True,
+    ),
+    _symptom(
+        "the API server, or what stands in front of it, can't be reached",
+        "see that it runs and that no firewall is between: `spec.endpoint` says where it is, and"
+        " ports 6443, 2379, 2380 and 10250 have to be open between hosts",
+        r"dial tcp (?P<what>\S+:\d+): (connect: )?(connection refused|no route to host|network is"
+        r" unreachable|connection timed out|i/o timeout)",
+        r"read tcp \S+->(?P<what>\S+:\d+): read: connection reset by peer",
+        r"The connection to the server (?P<what>\S+) was refused",
+        r'err="node "[^"]+" not found"',
+        r"context deadline exceeded|Client\.Timeout exceeded while awaiting headers",
+        follows=True,
+    ),
+)
+"""What is known."""
+
+
+def plain(line: str) -> str:
+    """A line without the backslashes that errors within errors get."""
+    return line.replace("\\", "").strip()
+
+
+def of_line(line: str) -> tuple[Symptom, str] | None:
+    """What a line is a sign of, and which port, image or path it names; None if of nothing."""
+    for symptom in TABLE:
+        for sign in symptom.signs:
+            if found := sign.search(line):
+                return symptom, found.groupdict().get("what") or ""
+    return None
+
+
+def told(lines: Iterable[str]) -> list[str]:
+    """The causes that these lines are signs of, each with its remedy; none if nothing is known."""
+    found = [*_found(lines).items()]
+    own = [(symptom, names) for symptom, names in found if not symptom.follows]
+    return [
+        line
+        for symptom, names in (own or found)[:MOST_CAUSES]
+        for line in (f"cause: {_named(symptom, names)}", f"remedy: {symptom.remedy}")
+    ]
+
+
+def hint(text: str) -> str:
+    """The same of one message, as a hint: the cause and what to do about it."""
+    found = _found(text.splitlines())
+    own = [symptom for symptom in found if not symptom.follows] or [*found]
+    return f"{own[0].cause}: {own[0].remedy}" if own else ""
+
+
+def _found(lines: Iterable[str]) -> dict[Symptom, list[str]]:
+    """By what is wrong, what is named by it; what is more telling comes first."""
+    seen = [found for line in lines if (found := of_line(plain(line))) is not None]
+    names: dict[str, dict[str, None]] = {}
+    for symptom, what in seen:
+        names.setdefault(symptom.cause, {})[what] = None
+    return {
+        symptom: [*filter(None, names[symptom.cause])]
+        for symptom in TABLE
+        if symptom.cause in names
+    }
+
+
+def _named(symptom: Symptom, names: list[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"{symptom.cause}{': ' if names else ''}{', '.join(names[:_MOST_NAMES])}{more}"

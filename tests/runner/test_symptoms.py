@@ -1,0 +1,95 @@
+"""What is made of the words of programs: each row of the table, by messages of theirs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kubexm.runner import symptoms
+
+SAID = {
+    cause: said.splitlines()
+    for part in (Path(__file__).parent / "messages.txt").read_text().rstrip().split("\n\n")
+    for cause, _, said in [part.removeprefix("# ").partition("\n")]
+}
+"""What programs said, as they wrote it, by what was wrong."""
+MESSAGES = [(cause, text) for cause, texts in SAID.items() for text in texts]
+
+
+@pytest.mark.parametrize(("cause", "text"), MESSAGES)
+def test_a_message_is_known_by_its_cause(cause: str, text: str) -> None:
+    said = symptoms.told([text])
+
+    assert said[0].partition(": ")[2].startswith(cause)
+    assert said[1].startswith("remedy: ")
+    assert len(said) == 2
+
+
+def test_every_cause_has_a_message_that_shows_it() -> None:
+    assert [symptom.cause for symptom in symptoms.TABLE] == [*SAID]
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        (SAID["an image can't be had"][0], "an image can't be had: registry.k8s.io/etcd:3.6.8-0"),
+        ("Port 10250 is in use", "a port is in use: 10250"),
+        ("listen tcp [::]:2379: bind: address already in use", "a port is in use: 2379"),
+        (
+            "[ERROR DirAvailable--data-etcd]: /data/etcd is not empty",
+            "something of an earlier cluster is left: /data/etcd",
+        ),
+    ],
+)
+def test_what_a_message_is_about_is_named(text: str, named: str) -> None:
+    assert symptoms.told([text])[0] == f"cause: {named}"
+
+
+def test_what_several_messages_are_about_is_named_once_and_not_at_any_length() -> None:
+    ports = [f"Port {number} is in use" for number in (1, 2, 1, 3, 4, 5)]
+
+    assert symptoms.told(ports)[0] == "cause: a port is in use: 1, 2, 3 and 2 more"
+
+
+def test_what_follows_from_something_else_is_told_only_alone() -> None:
+    waiting = SAID["pods of the host have no network yet"][0]
+    refused = SAID["the API server, or what stands in front of it, can't be reached"][0]
+
+    assert len(symptoms.told([refused, waiting])) == 4
+    assert symptoms.told([refused, waiting, "Port 10250 is in use"])[0::2] == [
+        "cause: a port is in use: 10250"
+    ]
+
+
+def test_only_the_most_telling_causes_are_told() -> None:
+    said = symptoms.told(texts[0] for texts in SAID.values())
+
+    assert len(said) == 2 * symptoms.MOST_CAUSES
+    assert said[0].startswith("cause: a registry does not know us")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "I1118 08:04:05.1    1 kubelet.go:1] all is well",
+        "w1: KubeletHasNoDiskPressure: kubelet has no disk pressure",
+        "write /proc/1816/oom_score_adj: permission denied",
+        "open /run/containerd/io.containerd.runtime.v2.task/1/init.pid: no such file or directory",
+        "KubeletHasSufficientMemory: kubelet has sufficient memory available",
+        (
+            "cgroup v1 detected. cgroup v1 support is deprecated and will be removed in a future"
+            " release. Please migrate to cgroup v2."
+        ),
+    ],
+)
+def test_what_is_no_trouble_has_no_cause(text: str) -> None:
+    assert symptoms.told([text]) == []
+    assert symptoms.hint(text) == ""
+
+
+def test_a_hint_has_the_cause_and_what_to_do() -> None:
+    said = symptoms.hint("first\nPort 10250 is in use\ndial tcp 10.0.0.1:6443: i/o timeout")
+
+    assert said.startswith("a port is in use: `ss -lntup` on the host says who has it")
