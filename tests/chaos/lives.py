@@ -135,7 +135,8 @@ class Life:
     def freeze(self) -> None:
         """Stop it; returns when it stands still, or has ended."""
         self._send(signal.SIGSTOP)
-        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        if self.status is None:
+            os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def wake(self) -> None:
         self._send(signal.SIGCONT)

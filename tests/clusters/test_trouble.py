@@ -5,9 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.clusters.test_examples import EXAMPLES, made, source
+from tests import virtual
+from tests.clusters.test_examples import EXAMPLES, difference, made, source
+from tests.task import planned
 
-from kubexm.app import planning
+from kubexm.app import planning, runs
+from kubexm.app.execution import Front
+from kubexm.app.params import DeletionParams, PlanParams, RunParams
+from kubexm.common.paths import Home
 from kubexm.errors import KubexmError
 from kubexm.sim import World
 
@@ -98,3 +103,52 @@ def test_two_hosts_that_are_one_are_refused(home: Path) -> None:
 
     with pytest.raises(KubexmError, match="unique-machine-ids"):
         made(_EXAMPLE, home)
+
+
+@pytest.mark.slow
+def test_half_a_member_is_taken_out_before_what_that_needs_goes(tmp_path: Path) -> None:
+    argv = ["rm", "/etc/kubernetes/pki/ca.key"]
+    lost = {"name": "lost", "runOnRoles": ["control-plane"], "command": {"argv": argv}}
+    file = planned.written(tmp_path, onFailure="rollback", hooks={"pki": {"post": [lost]}})
+
+    back = planned.made(file)
+    left = {host: keys for host, keys in difference(back).items() if keys}
+    gone = planned.made(file, operation="delete-cluster")
+
+    assert back.result.status == "RolledBack"
+    assert "create-cluster/control-plane/init/cluster" in back.result.message
+    assert left == {}
+    assert gone.result.status == "Success"
+    assert {host: keys for host, keys in difference(gone).items() if keys} == {}
+
+
+@pytest.mark.slow
+def test_a_cluster_that_was_rolled_back_can_be_deleted_and_leaves_no_trace(tmp_path: Path) -> None:
+    never = {"name": "never", "runOnRoles": ["control-plane"], "command": {"argv": ["false"]}}
+    hooks = {"control-plane": {"post": [never]}}
+    file = planned.written(tmp_path, onFailure="rollback", hooks=hooks)
+
+    back = planned.made(file).result
+    gone = planned.made(file, operation="delete-cluster")
+
+    assert back.status == "RolledBack"
+    assert back.node_results["create-cluster/control-plane/join/cp2"].host_results["cp2"].changed
+    assert gone.result.status == "Success"
+    assert {host: keys for host, keys in difference(gone).items() if keys} == {}
+
+
+@pytest.mark.slow
+def test_a_deletion_that_fails_takes_nothing_back_whatever_the_file_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBEXM_HOME", str(tmp_path))
+    file = planned.written(tmp_path, onFailure="rollback")
+    created = virtual.hurried(
+        runs.run(RunParams(source(file), simulate=True), Front(), Home.from_environment())
+    )
+
+    by_file = planning.plan(source(file, "delete-cluster"))
+    by_name = planning.plan(PlanParams(DeletionParams("demo", created.world)))
+
+    assert created.graph.on_failure == "rollback"
+    assert by_file.graph.on_failure == by_name.graph.on_failure == "isolate"

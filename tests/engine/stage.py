@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from tests import virtual
 
@@ -96,7 +96,7 @@ class Actor:
     changed: bool = True
     probes: bool = False
     uninterruptible: bool = False
-    undoes_itself: bool = False
+    undoes_itself: bool | Literal["going back"] = False
     verifies: bool = False
     declares_intent: bool = False
     can_be_undone: bool = True
@@ -257,6 +257,9 @@ class MemoryLedger:
 
     def recall(self, resource: str) -> Mapping[str, Any] | None:
         return self.entries.get(resource)
+
+    async def knows(self, resource: str) -> bool:
+        return self.recall(resource) is not None
 
     async def recall_first(self, resource: str) -> Mapping[str, Any] | None:
         return self.recall(resource)

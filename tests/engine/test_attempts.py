@@ -9,7 +9,7 @@ import pytest
 from tests.engine.stage import Actor, LoadedPlay, Play, Stage, fails, of, play, raising
 
 from kubexm.errors import ConnectionLost, HostUnreachable, Refused, StepFailed
-from kubexm.plan import Pool, ResourceConstraints, RetryPolicy, parallel, per_host
+from kubexm.plan import Pool, ResourceConstraints, RetryPolicy, chain, parallel, per_host
 from kubexm.plan.events import UnitRetried, UnitStarted
 from kubexm.plan.node import ExecutionNode
 from kubexm.runtime.contexts import StepContext
@@ -220,6 +220,16 @@ def test_a_wait_that_was_too_long_is_explained_and_nothing_is_undone() -> None:
     expected = "0 of 2 pods are available, still after 10 s\npod dns-1: no such image"
     assert of(result, "a").message == expected
     assert stage.started("rollback") == []
+
+
+def test_who_explains_a_failure_is_told_how_long_its_unit_took() -> None:
+    actor = Actor(run=lambda ctx: NotYet(4.0, "not yet"))
+    actor.diagnose = lambda ctx: f"after {ctx.took:g} s"
+    stage = Stage(a=actor, b=Actor(duration=5.0))
+
+    result = stage.run(chain(play("b"), play("a", timeout=10.0)))
+
+    assert of(result, "a").message == "not yet, still after 10 s\nafter 10 s"
 
 
 def test_waiting_for_slots_does_not_count_against_the_timeout() -> None:

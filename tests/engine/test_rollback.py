@@ -483,6 +483,24 @@ def test_a_failed_unit_undoes_itself_if_its_step_says_so_after_diagnostics() -> 
     assert of(result, "a").status == "Failed"
 
 
+def test_a_failed_unit_whose_undo_needs_what_goes_undoes_itself_before_the_others() -> None:
+    stage = Stage(a=Actor(), b=fails())
+    stage.actors["b"].undoes_itself = "going back"
+
+    back(stage, chain(play("a"), play("b")))
+
+    assert undone(stage) == [("b", "h1"), ("a", "h1")]
+
+
+def test_where_nothing_goes_back_such_a_unit_stays_as_it_is() -> None:
+    stage = Stage(b=fails())
+    stage.actors["b"].undoes_itself = "going back"
+
+    stage.run(chain(play("a"), play("b")))
+
+    assert undone(stage) == []
+
+
 def test_a_failed_unit_does_not_undo_itself_unasked() -> None:
     stage = Stage(a=fails())
 

@@ -50,7 +50,7 @@ def _parsed() -> argparse.Namespace:
 
 def _judged(play: Play, *, every: int, jobs: int) -> Iterator[Verdict]:
     stage = play.stage()
-    chosen = some(stage.mutants(), every)
+    chosen = some(play, stage.mutants(), every)
     if jobs == 1:
         yield from map(stage.judge, chosen)
         return

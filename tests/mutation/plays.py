@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from hashlib import sha256
+from math import comb
 from pathlib import Path
 
 import msgspec
@@ -58,6 +59,21 @@ ENOUGH = 0.95
 """The part of them that has to be caught."""
 
 
-def some(mutants: Iterable[Mutant], every: int) -> list[Mutant]:
-    """One of so many, by their names: the same ones whoever asks, of every part of a plan."""
-    return [one for one in mutants if int(sha256(str(one).encode()).hexdigest(), 16) % every == 0]
+def most_by_chance(played: int) -> int:
+    """So many of a few survive at most, 99 times of 100, where enough of all are caught."""
+    likely = 0.0
+    for survived in range(played):
+        others = played - survived
+        likely += comb(played, survived) * (1 - ENOUGH) ** survived * ENOUGH**others
+        if likely >= 0.99:
+            return survived
+    return played
+
+
+def some(play: Play, mutants: Iterable[Mutant], every: int) -> list[Mutant]:
+    """One of so many, by their names: the same whenever asked, and others in another cluster."""
+    return [one for one in mutants if _drawn(f"{play.name}: {one}") % every == 0]
+
+
+def _drawn(name: str) -> int:
+    return int(sha256(name.encode()).hexdigest(), 16)

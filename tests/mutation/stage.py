@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import yaml
 from tests import virtual
+from tests.mutation import peers
 from tests.mutation.mutants import Mutant, mutants, put_off
 from tests.mutation.order import Sketch
 
@@ -20,7 +21,7 @@ from kubexm.app.params import ClusterParams, Operation, OperationParams, PlanPar
 from kubexm.app.planning import Planned
 from kubexm.app.reaching import STATE
 from kubexm.common import layout
-from kubexm.common.roles import CONTROL_NODE, CONTROL_PLANE
+from kubexm.common.roles import CONTROL_NODE, CONTROL_PLANE, WORKER
 from kubexm.connector.base import Command
 from kubexm.engine import MemoryJournal, Options
 from kubexm.errors import InvalidGraph
@@ -48,6 +49,8 @@ TOOLS = {
 }
 """What people look into hosts with, and how."""
 CHECKS = "preflight"
+OBJECTS = tuple(f"create-cluster/{module}/" for module in ("dns", "storage", "add-ons"))
+_NODES = frozenset((CONTROL_PLANE, WORKER))
 _UNKNOWN = "riscv64"
 """A kind of machine that no host may be."""
 _ARGUMENT = "--max-requests-inflight=500"
@@ -86,7 +89,11 @@ class Stage:
         self._other = _without(changed, frozenset((CHECKS,)))
         others = frozenset(node.step.kind for node in self.sketch.nodes()) - LOOKS
         self._looks = _without(self.sketch, others).graph()
+        self._asked_for = _only(self.sketch, OBJECTS).graph()
+        self._routed = peers.routed(create.graph)
         self._access = _access(create.graph)
+        self._first = next(host.name for host in self._hosts if CONTROL_PLANE in host.roles)
+        self._kubelets = [host.name for host in self._hosts if not _NODES.isdisjoint(host.roles)]
         self._tools = [*_tools(create.graph)]
         self._keeps_time = any("/time/" in id for id in create.graph.nodes)
         self.stays = self._life_of(self.sketch.graph())
@@ -140,10 +147,7 @@ class Stage:
             if why := _trouble(self._run(world, graph)):
                 yield "the run", why
                 return
-            if why := _unfinished(self._run(world, self._looks, Options(dry_run=True))):
-                yield "its end", why
-                return
-            if why := self._helpless(world):
+            if why := self._unsatisfied(world) or self._helpless(world):
                 yield "its end", why
                 return
             if why := _trouble(self._run(world, other)) or self._unheard(world):
@@ -159,20 +163,30 @@ class Stage:
             elif left := _residue(world) - self.stays:
                 yield "deletion", f"left: {' '.join(sorted(left))}"
 
+    def _unsatisfied(self, world: World) -> str:
+        """What the file asks for, and nobody has."""
+        for graph in (self._looks, self._asked_for):
+            if why := _unfinished(self._run(world, graph, Options(dry_run=True))):
+                return why
+        return peers.strangers(world, self._names()) or peers.cut_off(world, self._routed)
+
     def _helpless(self, world: World) -> str:
         """What keeps people out of the cluster, or from looking into its hosts."""
         if not world.connector(CONTROL_NODE).here(self._access).exists():
             return f"nobody is let in: no {self._access}"
+        if why := peers.complaint(world, self._kubelets) or peers.idle(world, self._first):
+            return why
         for host, program in self._tools:
             look = Command((program, *TOOLS[program]), changes=False)
             done = virtual.run(world.connector(host).exec(look))
-            if not done.ok:
+            if not done.ok or "WARN" in done.error_text:
                 return f"{host}: {done.error_text}"
         return ""
 
     def _astray(self, world: World) -> str:
-        """Hosts of which nobody keeps the time, though that was planned."""
-        return virtual.run(self._unkept(world), threads=True) if self._keeps_time else ""
+        """Hosts of which nobody keeps the time, or that have lost the way to each other."""
+        late = virtual.run(self._unkept(world), threads=True) if self._keeps_time else ""
+        return late or peers.cut_off(world, self._routed)
 
     async def _unkept(self, world: World) -> str:
         async with Runtime.build(self._config(world)) as runtime:
@@ -239,6 +253,19 @@ def _without(sketch: Sketch, kinds: frozenset[str]) -> Sketch:
     left = sketch.copy()
     for node in sketch.nodes():
         if node.step.kind in kinds:
+            left.drop_node(node.id)
+    return left
+
+
+def _only(sketch: Sketch, modules: tuple[str, ...]) -> Sketch:
+    """The steps of some modules and of who leaves them a value, as if all else were there."""
+    needed = {
+        name for node in sketch.nodes() if node.id.startswith(modules) for name in node.step.needs
+    }
+    left = sketch.copy()
+    for node in sketch.nodes():
+        left_by = {key.name for key in node.step.provides}
+        if not (node.id.startswith(modules) or left_by & needed):
             left.drop_node(node.id)
     return left
 

@@ -24,39 +24,67 @@ class Survivor(msgspec.Struct, frozen=True):
 
 _PULLED = "the registry of the cluster is there, and whoever runs it pulls it"
 _ABOVE = "another directory below it is made with all above"
-_KNOWN = "simulated hosts find each other by name without it"
+_NAMELESS = "a cluster whose endpoint is an address calls nobody by name"
+_NO_VOLUME = "nobody asks for a volume"
+_AGAIN = "who needs it tries again until it answers"
+_PATCH = "a change that is not made to a pod leaves a pod that runs"
+_OWN = "an add-on may need names and volumes, but none of these does"
+_SCHEDULER = "a kernel loads the way of scheduling that it is asked for by itself"
+_LATER = "CoreDNS answers without it, and it runs when its turn comes"
 _UNAWAITED = "nobody waits until it runs"
 _AT_ONCE = "simulated programs take new settings in no time, so nobody misses one meanwhile"
 
 SURVIVORS = (
     # Steps.
     Survivor("its package starts it", step="time/debian-service"),
-    Survivor("crictl tries this place by itself", step="crictl/config"),
     Survivor("nobody makes a copy meanwhile", step="etcd/backup/*"),
-    Survivor("who begins the cluster tries again until etcd answers", step="etcd/health/healthy"),
+    Survivor(_AGAIN, step="etcd/health/healthy"),
+    Survivor(_AGAIN, step="registry/service/answers"),
+    Survivor(_NO_VOLUME, step="images/busybox"),
     Survivor(_PULLED, step="container-runtime/*/images/*", play="own-registry"),
-    Survivor("a change that is not made to a pod leaves a pod that runs", step="patch-*"),
-    Survivor("the kubelet only complains", step="workers/prepare/directories/*-manifests"),
+    Survivor(_PATCH, step="patch-*"),
     Survivor(_ABOVE, step="directories/etc-containerd", play="own-registry"),
     Survivor(_ABOVE, step="directories/etc-kubernetes-kubexm", play="hardened"),
-    Survivor(_UNAWAITED, step="images/cilium-envoy"),
+    Survivor("cilium brings a plugin of its own", step="plugins/cni-plugins", play="cilium"),
     Survivor("`ip_vs` brings it along", step="kernel/nf_conntrack"),
+    Survivor(_SCHEDULER, step="kernel/ip_vs_*"),
     # Order.
+    Survivor("`ip_vs` brings it along", before="kernel/nf_conntrack", after="kernel/settings"),
+    Survivor("kube-proxy comes long after", before="kernel/ip_vs_*", after="service/containerd"),
+    Survivor("its first pod waits for it", before="plugins/cni-plugins", after="*", play="cilium"),
+    Survivor(_LATER, before="images/k8s-dns-node-cache", after="*"),
+    Survivor(_LATER, before="dns/node-local/*", after="dns/answers/*"),
+    Survivor(
+        "only the first has the address by then",
+        before="load-balancer/kube-vip/others",
+        after="control-plane/init/cluster",
+    ),
     Survivor(_UNAWAITED, before="images/cilium-envoy", after="*"),
     Survivor(_ABOVE, before="directories/etc-containerd", after="*", play="own-registry"),
     Survivor(_ABOVE, before="directories/etc-kubernetes-kubexm", after="*", play="hardened"),
-    Survivor(_KNOWN, before="names/hosts-file", after="images/*"),
-    Survivor(_KNOWN, before="names/hosts-file", after="workers/join/node"),
+    Survivor(_NAMELESS, before="names/hosts-file", after="control-plane/init/cluster"),
+    Survivor(_NAMELESS, before="names/hosts-file", after="workers/join/node"),
+    Survivor("nobody makes a copy meanwhile", before="etcd/backup/*", after="etcd/backup/*"),
+    Survivor(_AGAIN, before="etcd/health/healthy", after="control-plane/init/cluster"),
+    Survivor(_AGAIN, before="registry/service/answers", after="registry/images/*"),
+    Survivor(_NO_VOLUME, before="images/busybox", after="*"),
     Survivor("they need nothing of each other", before="add-ons/*", after="add-ons/*"),
+    Survivor(_PATCH, before="prepare/patch-*", after="control-plane/init/cluster"),
+    Survivor(_OWN, before="dns/answers/*", after="add-ons/*"),
+    Survivor(_OWN, before="storage/*/runs", after="add-ons/*"),
     Survivor(
-        "the same", before="workers/prepare/directories/*-manifests", after="workers/join/node"
+        "the kubelet looks for it once more",
+        before="workers/prepare/directories/*-manifests",
+        after="workers/join/node",
     ),
     Survivor(
         "who waits for pods waits for nodes too; so a node that is not ready is told once",
         before="network/ready/nodes",
-        after="dns/answers/*",
+        after="dns/*",
     ),
+    Survivor("the same for volumes", before="network/ready/nodes", after="storage/*/runs"),
     Survivor(_AT_ONCE, before="join/*kubelet", after="network/ready/nodes"),
+    Survivor(_AT_ONCE, before="control-plane/init/kubelet", after="network/ready/nodes"),
     Survivor(_AT_ONCE, before="control-plane/settings/*", after="control-plane/settings/*"),
     Survivor(_AT_ONCE, before="control-plane/settings/*", after="network/ready/nodes"),
     Survivor(_PULLED, before="container-runtime/*/images/*", after="*", play="own-registry"),

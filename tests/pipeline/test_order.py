@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.task import planned
 
 from kubexm.app import planning
 from kubexm.app.params import ClusterParams, Operation, OperationParams, PlanParams
@@ -84,7 +86,8 @@ def test_members_of_etcd_begin_together_and_are_well_before_the_api_server_begin
     found = graph("own-etcd")
     service = "create-cluster/etcd/service/etcd"
     assert found.nodes[service].hosts == ("etcd1", "etcd2", "etcd3")
-    starts = [node.id for node in found if node.step.params.get("unit") == "etcd"]
+    of_etcd = (node for node in found if node.step.params.get("unit") == "etcd")
+    starts = [node.id for node in of_etcd if node.step.kind == "service"]
     assert starts == [service]
     needed = before(found, "create-cluster/control-plane/init/cluster", same_host=False)
     assert "create-cluster/etcd/health/healthy" in needed
@@ -190,3 +193,128 @@ def test_a_control_plane_gets_new_settings_once_it_is_one() -> None:
     for host in ("control2", "control3"):
         needed = before(found, f"create-cluster/control-plane/settings/{host}", same_host=True)
         assert f"create-cluster/control-plane/join/{host}" in needed
+
+
+@pytest.mark.parametrize(
+    "image", ["container-runtime/workers/images/pause", "load-balancer/worker/image/haproxy"]
+)
+def test_an_image_of_the_own_registry_waits_for_itself_and_for_whom_to_trust(image: str) -> None:
+    found = graph("own-registry")
+    title = image.rpartition("/")[2]
+    elsewhere = before(found, f"create-cluster/{image}", same_host=False)
+    assert f"create-cluster/registry/images/{title}" in elsewhere
+    assert "create-cluster/registry/images/etcd" not in elsewhere
+    here = before(found, f"create-cluster/{image}", same_host=True)
+    assert parts(here) >= {"system/workers", "pki/workers"}
+
+
+def test_directories_of_registries_wait_for_the_one_that_they_lie_in() -> None:
+    found = graph("proxy")
+    above = "create-cluster/container-runtime/workers/directories/etc-containerd-certs.d"
+    each = [node.id for node in found if node.id.startswith(f"{above}-")]
+    assert len(each) > 1
+    for id in each:
+        assert above in before(found, id, same_host=True)
+
+
+ABSENT = ("registry", "etcd", "load-balancer", "network", "workers", "storage", "add-ons")
+"""Modules of which the cluster below has nothing."""
+BARE: dict[str, Any] = {
+    "hosts": [{"name": "cp[1:3]", "address": "10.0.0.[11:13]"}],
+    "roleGroups": {"control-plane": ["cp[1:3]"], "worker": ["cp[1:3]"]},
+    "endpoint": {"kind": "external", "address": "10.0.0.100"},
+    "network": {"plugin": "none"},
+}
+
+
+def around(*modules: str, moments: tuple[str, ...] = ("pre", "post")) -> dict[str, Any]:
+    """Hooks of modules, on the machine that kubexm runs on."""
+    step = {"name": "mine", "runOnRoles": ["control-node"], "noop": {"text": "mine"}}
+    return {module: {moment: [step] for moment in moments} for module in modules}
+
+
+def plan(folder: Path, **spec: Any) -> ExecutionGraph:
+    return planned.planned(planned.written(folder, **spec)).graph
+
+
+def test_hooks_of_a_module_that_the_cluster_does_not_have_are_there_in_its_place(
+    tmp_path: Path,
+) -> None:
+    found = plan(tmp_path, **BARE, hooks=around(*ABSENT))
+    checks = {node.id for node in found if node.step.kind == "preflight"}
+    for module in ABSENT:
+        pre, post = (f"create-cluster/{module}/@{moment}-1/mine" for moment in ("pre", "post"))
+        assert before(found, pre, same_host=False) >= checks
+        assert pre in before(found, post, same_host=False)
+    begun = before(found, "create-cluster/control-plane/init/cluster", same_host=False)
+    names = before(found, "create-cluster/dns/coredns/coredns", same_host=False)
+    posts = {module: f"create-cluster/{module}/@post-1/mine" for module in ABSENT}
+    assert begun >= {posts["etcd"], posts["load-balancer"]}
+    assert names >= {posts["network"], posts["workers"]}
+    assert posts["storage"] in before(found, f"{posts['add-ons']}", same_host=False)
+
+
+@pytest.mark.parametrize("moment", ["pre", "post"])
+@pytest.mark.parametrize("labels", [{}, {"disk": "ssd"}], ids=["absent", "in part"])
+def test_hooks_take_nothing_of_the_order_of_others_away(
+    labels: dict[str, str], moment: str, tmp_path: Path
+) -> None:
+    spec = {**BARE, "hosts": [{**host, "labels": labels} for host in BARE["hosts"]]}
+    without = plan(tmp_path, **spec)
+
+    found = plan(tmp_path, **spec, hooks=around(*ABSENT, moments=(moment,)))
+
+    for id in without.nodes:
+        for same_host in (True, False):
+            held = before(without, id, same_host=same_host) & {*without.nodes}
+            assert before(found, id, same_host=same_host) >= held, id
+
+
+def test_what_is_done_before_a_module_waits_for_what_that_stands_on(tmp_path: Path) -> None:
+    modules = ("assets", "control-plane", "network", "workers", "dns", "storage")
+    found = plan(tmp_path, hooks=around(*modules, moments=("pre",)), storage={"localPath": {}})
+    checks = {node.id for node in found if node.step.kind == "preflight"}
+    needed = {
+        module: before(found, f"create-cluster/{module}/@pre-1/mine", same_host=False)
+        for module in modules
+    }
+    assert all(ids >= checks for ids in needed.values())
+    begun = "create-cluster/control-plane/init/cluster"
+    assert [module for module in modules if begun in needed[module]] == [
+        "network",
+        "dns",
+        "storage",
+    ]
+
+
+def test_who_waits_for_a_module_on_its_own_host_waits_for_a_hook_that_is_done_once(
+    tmp_path: Path,
+) -> None:
+    found = plan(tmp_path, hooks=around("system", moments=("post",)))
+    hook = "create-cluster/system/@post-1/mine"
+    services = [node for node in found if node.step.params.get("unit") == "containerd"]
+    assert services
+    for service in services:
+        barriers = {
+            id
+            for at in (service.id, *before(found, service.id, same_host=True))
+            for id in (found.nodes.get(at) or found.joins[at]).after
+        }
+        assert hook in barriers
+
+
+@pytest.mark.slow
+def test_hooks_of_modules_that_the_cluster_does_not_have_are_run_once_each(tmp_path: Path) -> None:
+    moments = ("pre", "post", "onFailure", "always")
+    file = planned.written(tmp_path, **BARE, hooks=around(*ABSENT, moments=moments))
+
+    outcome = planned.made(file)
+    gone = planned.made(file, operation="delete-cluster")
+
+    assert (outcome.result.status, gone.result.status) == ("Success", "Success")
+    for module in ABSENT:
+        found = {
+            moment: outcome.result.node_results[f"create-cluster/{module}/@{moment}-1/mine"].changed
+            for moment in ("pre", "post", "on-failure", "always")
+        }
+        assert found == {"pre": True, "post": True, "on-failure": False, "always": True}

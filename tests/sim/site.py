@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from kubexm.connector.base import Command, Completed
 from kubexm.sim import World, WorldSettings, standins
 from kubexm.templates import render
 from kubexm.templates.context import Context
-from kubexm.templates.contexts.containerd import ContainerdConfig
+from kubexm.templates.contexts.containerd import ContainerdConfig, RegistryLogin
 from kubexm.templates.contexts.systemd import ContainerdUnit
 
 PAUSE = "registry.k8s.io/pause:3.10.1"
@@ -49,21 +50,28 @@ class Site:
         """Lay a file that a template makes."""
         self.put(path, render.render(template, context.data()), host=host)
 
-    def bring_containerd(self, host: str = "n1", version: str = CONTAINERD) -> None:
+    def bring_containerd(
+        self, host: str = "n1", version: str = CONTAINERD, logins: Sequence[str] = ()
+    ) -> None:
         """All that containerd needs to run, and to run containers."""
         for program in ("containerd", "containerd-shim-runc-v2", "ctr"):
             self.bring(program, version, host=host)
         self.bring("runc", "v1.4.3", host=host)
         config = ContainerdConfig(
-            version=3, root="/var/lib/containerd", systemd_cgroup=True, sandbox_image=PAUSE
+            version=3,
+            root="/var/lib/containerd",
+            systemd_cgroup=True,
+            sandbox_image=PAUSE,
+            logins=tuple(RegistryLogin(host=each, username="reader") for each in logins),
+            passwords=dict.fromkeys(logins, "secret"),
         )
         self.write("containerd/config", config, layout.CONTAINERD_CONFIG, host)
         unit = f"{layout.UNITS}/containerd.service"
         self.write("systemd/containerd", ContainerdUnit(), unit, host)
 
-    def run_containerd(self, host: str = "n1") -> None:
+    def run_containerd(self, host: str = "n1", logins: Sequence[str] = ()) -> None:
         """The same, and it runs."""
-        self.bring_containerd(host)
+        self.bring_containerd(host, logins=logins)
         self.do("systemctl", "enable", "--now", "containerd", host=host)
 
     def state(self, unit: str, host: str = "n1") -> str:

@@ -45,6 +45,8 @@ def test_containerd_tells_how_it_was_started(site: Site) -> None:
     ("version", "config", "why"),
     [
         ("v2.2.7", "version = ", "failed to load TOML"),
+        ("v2.2.7", "version = 3\nplugins = 3\n", "failed to load TOML: toml: cannot decode"),
+        ("v2.2.7", "version = 3\ngrpc = true\n", "cannot decode TOML boolean `grpc`"),
         ("v2.2.7", "root = '/srv'\n", "expected containerd config version `3`, got `1`"),
         ("v1.7.34", "version = 3\n", "expected containerd config version `2`, got `3`"),
         ("v1.7.34", "version = 2\n", ""),
@@ -142,6 +144,58 @@ def test_without_the_world_outside_nothing_is_pulled_but_from_mirrors(made: Make
     site.write("containerd/hosts", mirrored, path)
     done = site.ask(*CTR, "images", "pull", "--hosts-dir", layout.CONTAINERD_REGISTRIES, PAUSE)
     assert "lookup registry.k8s.io" in done.error_text, "the mirror was tried, and then itself"
+
+
+def crictl_pull(site: Site, image: str) -> str:
+    """Why an image is not pulled for Kubernetes; nothing if it is."""
+    site.bring("crictl", "v1.36.0")
+    return site.ask("crictl", "--runtime-endpoint", layout.CRI_SOCKET, "pull", image).error_text
+
+
+def test_who_has_no_login_for_a_registry_gets_nothing_there(site: Site) -> None:
+    site.run_containerd(logins=["registry.k8s.io"])
+
+    done = site.ask(*CTR, "images", "pull", "--hosts-dir", layout.CONTAINERD_REGISTRIES, PAUSE)
+
+    assert "failed to fetch anonymous token: 401 Unauthorized" in done.error_text
+    assert crictl_pull(site, PAUSE) == ""
+    assert site.do(*CTR, "images", "ls", "-q") == PAUSE
+
+
+def test_a_login_that_comes_late_is_not_known(site: Site) -> None:
+    site.run_containerd()
+    site.bring_containerd(logins=["registry.k8s.io"])
+
+    late = crictl_pull(site, PAUSE)
+    site.do("systemctl", "restart", "containerd")
+
+    assert "401 Unauthorized" in late
+    assert crictl_pull(site, PAUSE) == ""
+
+
+def test_a_mirror_has_a_login_of_its_own(site: Site) -> None:
+    site.run_containerd(logins=["registry-1.docker.io"])
+    mirrored = ContainerdHosts(
+        server=RegistryEndpoint(url="https://registry-1.docker.io"),
+        mirrors=(RegistryEndpoint(url="https://mirror.example.com"),),
+    )
+    site.write("containerd/hosts", mirrored, f"{layout.CONTAINERD_REGISTRIES}/docker.io/hosts.toml")
+
+    done = site.ask(*CTR, "images", "pull", "--hosts-dir", layout.CONTAINERD_REGISTRIES, HAPROXY)
+
+    assert done.ok, "the mirror wants none, and is asked first"
+    assert "401" in site.ask(*CTR, "images", "pull", HAPROXY).error_text
+
+
+def test_an_image_of_one_namespace_can_be_brought_into_another(site: Site) -> None:
+    site.run_containerd()
+    site.do(*CTR, "images", "pull", PAUSE)
+
+    site.do(*CTR, "images", "export", "/srv/image.tar", PAUSE)
+    site.do("ctr", "-n", "kubexm", "images", "import", "/srv/image.tar")
+
+    assert site.do("ctr", "-n", "kubexm", "images", "ls", "-q") == PAUSE
+    assert "not found" in site.ask(*CTR, "images", "export", "/srv/x.tar", HAPROXY).error_text
 
 
 def contained(site: Site, **changes: str) -> None:

@@ -113,6 +113,17 @@ def test_a_load_balancer_may_have_a_name_that_only_the_world_knows(made: Make) -
     assert not site.world.host("c").listens("api.lan", 443)
 
 
+def test_what_is_beside_the_hosts_may_have_an_ipv6_address(made: Make) -> None:
+    balancers = {"[fd00::99]:6443": ("[fd00::1]:80",)}
+    site = made(addresses=ADDRESSES, machine=WEB, balancers=balancers, site=("[fd00:9::1]:2379",))
+    here = site.world.host("c")
+
+    assert reached(site, "c", "fd00::99", 6443) == ("a",)
+    assert here.listens("fd00::99", 6443)
+    assert here.listens("fd00:9::1", 2379)
+    assert not here.listens("fd00:9::1", 2380)
+
+
 def test_a_question_loads_only_the_hosts_that_it_is_about(made: Make) -> None:
     many = {f"n{number}": (f"10.1.{number // 250}.{number % 250 + 1}",) for number in range(5000)}
     site = made(addresses=many, machine=WEB)

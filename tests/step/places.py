@@ -48,6 +48,9 @@ class MemoryLedger:
     async def recall_first(self, resource: str) -> Mapping[str, Any] | None:
         return self.recall(resource)
 
+    async def knows(self, resource: str) -> bool:
+        return resource in self.entries
+
     async def drop(self, resource: str) -> None:
         self.entries.pop(resource, None)
 

@@ -30,6 +30,25 @@ def test_what_was_there_already_stays_as_it_was(sim: SimPlace) -> None:
     assert "/etc" not in host.difference()
 
 
+def test_what_was_there_and_empty_is_left_empty(sim: SimPlace) -> None:
+    sim.wait(sim.host.run("mkdir", "-p", "-m", "0755", "/mnt/disk/lost+found"))
+    there = DataDirectory("/mnt/disk")
+    assert "all that will be in it is ours" in sim.verdict(there).reason
+
+    sim.run(there)
+    sim.wait(sim.host.run("mkdir", "-p", "/mnt/disk/member/wal"))
+    assert sim.verdict(there).satisfied
+    sim.undo(there)
+
+    left = [key for key in sim.world.host("there").difference() if key.startswith("/mnt/disk/")]
+    assert left == ["/mnt/disk/lost+found"]
+
+
+def test_what_was_there_with_something_in_it_is_nobodys_to_note(sim: SimPlace) -> None:
+    sim.wait(sim.host.run("mkdir", "-p", "/mnt/disk/of-others"))
+    assert sim.verdict(DataDirectory("/mnt/disk")).satisfied
+
+
 def test_nothing_is_done_twice(sim: SimPlace) -> None:
     sim.run(_DATA)
 

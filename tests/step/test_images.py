@@ -85,6 +85,62 @@ def test_an_image_comes_from_its_registry_once(site: Site) -> None:
     assert statuses(second) == {"image": ("Success", False)}
 
 
+def test_where_a_registry_asks_who_we_are_an_image_is_pulled_as_for_pods(
+    made: Callable[..., Site],
+) -> None:
+    site = made(outside=True)
+    site.run_containerd(logins=["registry.k8s.io"])
+    walk, wanted = walk_of(site), node("image", ImagePresent(PAUSE, login=True), "n1")
+
+    without = walk.run(wanted)
+    site.bring("crictl", "v1.36.0")
+    first, second = walk.run(wanted), walk.run(wanted)
+
+    told = without.node_results["image"].host_results["n1"].message
+    assert f"`crictl pull {PAUSE}` exited with 127" in told
+    assert "bring `/usr/local/bin/crictl` there" in told
+    assert statuses(first) == {"image": ("Success", True)}
+    assert statuses(second) == {"image": ("Success", False)}
+    assert images(site) == [PAUSE]
+
+
+def test_what_was_pulled_with_a_login_is_handed_on_to_other_namespaces(
+    made: Callable[..., Site],
+) -> None:
+    site = made(outside=True)
+    site.run_containerd(logins=["registry.k8s.io"])
+    site.bring("crictl", "v1.36.0")
+    wanted = node("image", ImagePresent(PAUSE, login=True, namespace="kubexm"), "n1")
+
+    first = walk_of(site).run(wanted)
+
+    assert statuses(first) == {"image": ("Success", True)}
+    assert images(site, namespace="kubexm") == [PAUSE]
+    assert site.do("ls", "-A", "/var/lib/kubexm/images") == ""
+
+
+def test_a_tag_beside_a_digest_is_not_waited_for(made: Callable[..., Site]) -> None:
+    site = made(outside=True)
+    site.run_containerd(logins=["registry.k8s.io"])
+    site.bring("crictl", "v1.36.0")
+    wanted = node("image", ImagePresent(f"{PAUSE}@sha256:{'0' * 64}", login=True), "n1")
+    walk = walk_of(site)
+
+    first, second = walk.run(wanted), walk.run(wanted)
+
+    assert (first.status, statuses(second)) == ("Success", {"image": ("Success", False)})
+    assert images(site) == [f"registry.k8s.io/pause@sha256:{'0' * 64}"]
+
+
+def test_without_saying_so_nobody_logs_in(made: Callable[..., Site]) -> None:
+    site = made(outside=True)
+    site.run_containerd(logins=["registry.k8s.io"])
+
+    result = walk_of(site).run(node("image", ImagePresent(PAUSE), "n1"))
+
+    assert "401 Unauthorized" in result.node_results["image"].host_results["n1"].message
+
+
 def test_an_image_comes_out_of_the_store_and_leaves_no_archive(site: Site) -> None:
     walk = walk_of(site)
 

@@ -31,6 +31,7 @@ from kubexm.step.contract import NotYet, Outcome, Step, Verdict
 from kubexm.step.control_plane import JoinToken, PhasesDone
 from kubexm.step.kube import NodeReady, PodNetworks, RolledOut
 from kubexm.step.kube_node import MarkedNode
+from kubexm.step.kube_nodes import NodesReady
 from kubexm.step.kubeadm import Initialised, Joined, Reset
 from kubexm.step.manifests import Applied
 from kubexm.step.services import Service
@@ -205,6 +206,26 @@ def test_settings_of_a_control_plane_are_changed_once(site: Site) -> None:
     assert site.verdict("cp1", step).satisfied
 
 
+def test_settings_are_recorded_once_the_control_plane_runs_with_them(site: Site) -> None:
+    begin(site)
+    step = PhasesDone(
+        record="control-plane",
+        phases=(("etcd", "local"), ("control-plane", "all")),
+        files=(layout.KUBEADM_CONFIG,),
+    )
+    changed = site.init_config(dns_domain="example.org")
+    site.write("kubeadm/init", changed, layout.KUBEADM_CONFIG, "cp1")
+    site.ask("systemctl", "stop", "kubelet", host="cp1")
+
+    with pytest.raises(StepFailed, match="after 180 s: "):
+        site.carry_out("cp1", step)
+
+    assert not site.verdict("cp1", step).satisfied
+    site.ask("systemctl", "start", "kubelet", host="cp1")
+    site.carry_out("cp1", step)
+    assert site.verdict("cp1", step).satisfied
+
+
 def test_objects_are_applied_changed_and_taken_back(site: Site) -> None:
     begin(site)
     step = Applied("shop", content=SPACE + MAP)
@@ -293,5 +314,35 @@ def test_a_workload_rolls_out_when_there_is_a_node_for_it(site: Site) -> None:
         site.lay_network(host, f"10.233.{64 + number}.0/24")
 
     assert not waiting.satisfied
-    assert said.startswith("pod web-")
+    assert said.startswith("cause: no node takes the pod\n")
+    assert "\npods:\n  pod web-" in said
     assert site.verdict("cp1", step).satisfied
+
+
+def test_why_nodes_are_not_ready_is_told_by_what_the_cluster_knows_of_them(site: Site) -> None:
+    begin(site)
+    join(site, "w1")
+    site.lay_network("cp1", "10.233.64.0/24")
+
+    said = site.wait(NodesReady(("cp1", "w1", "w2")).diagnose(site.context("cp1"))).splitlines()
+
+    assert said[0] == "cause: pods of the host have no network yet"
+    assert said[2] == "nodes:"
+    assert said[3].startswith("  w1: KubeletNotReady: cni plugin not initialized")
+    assert said[4] == "  w2: has not joined"
+    assert not any("cp1: " in line for line in said)
+
+
+def test_why_pods_do_not_run_is_told_by_what_the_cluster_knows_of_them(site: Site) -> None:
+    begin(site)
+    join(site, "w1")
+    for number, host in enumerate(("cp1", "w1")):
+        site.lay_network(host, f"10.233.{64 + number}.0/24")
+    image = "no.such.registry/web:1"
+    site.apply(workload("Deployment", "web", {"containers": [{"name": "web", "image": image}]}))
+
+    said = site.wait(RolledOut("deployment/web", "default").diagnose(site.context("cp1")))
+
+    assert said.splitlines()[0] == f"cause: an image can't be had: {image}"
+    assert "container web: ErrImagePull; Failed to pull image" in said
+    assert "\nevents:\n  web-" in said

@@ -22,6 +22,7 @@ DNS = {
     "spec": {"replicas": 2, "selector": {"matchLabels": {"k8s-app": "kube-dns", "x": "y"}}},
     "status": {"observedGeneration": 2, "updatedReplicas": 2, "replicas": 2},
 }
+GET = ("get", "--ignore-not-found", "-o", "json")
 DONE = {**DNS, "status": {**DNS["status"], "availableReplicas": 2}}  # type: ignore[dict-item]
 ROLLOUT = RolledOut("deployment/coredns")
 
@@ -52,7 +53,8 @@ def test_what_does_not_exist_yet_is_awaited_too(cluster: Make) -> None:
 def test_a_rollout_that_failed_tells_which_pods_do_not_run_and_why(cluster: Make) -> None:
     pending = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
     status = {"phase": "Pending", "containerStatuses": [{"name": "coredns", "state": pending}]}
-    pods = {"items": [{"metadata": {"name": "coredns-1"}, "status": status}]}
+    named = {"name": "coredns-1", "namespace": "kube-system"}
+    pods = {"items": [{"metadata": named, "status": status}]}
     event = {"involvedObject": {"name": "coredns-1"}, "reason": "Failed", "message": "pull"}
     place = cluster(
         kubectl("get", "--ignore-not-found", "-o", "json", "pods", "**", stdout=shown(pods)),
@@ -70,11 +72,56 @@ def test_a_rollout_that_failed_tells_which_pods_do_not_run_and_why(cluster: Make
 
     said = place.wait(ROLLOUT.diagnose(place.context()))
 
-    assert said.splitlines() == [
-        "pod coredns-1: container coredns: ImagePullBackOff; no such image",
-        "coredns-1: Failed: pull",
+    assert said.splitlines()[0] == "cause: an image can't be had"
+    assert said.splitlines()[1].startswith("remedy: bring it with the bundle")
+    assert said.splitlines()[2:] == [
+        "pods:",
+        "  pod coredns-1: container coredns: ImagePullBackOff; no such image",
+        "events:",
+        "  coredns-1: Failed: pull",
     ]
     assert "-l k8s-app=kube-dns,x=y" in place.told[1]
+
+
+def test_a_rollout_that_failed_tells_what_its_containers_said_last(cluster: Make) -> None:
+    crashed = {"terminated": {"exitCode": 1, "reason": "Error"}}
+    container = {
+        "name": "coredns",
+        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+        "lastState": crashed,
+    }
+    named = {"name": "coredns-1", "namespace": "kube-system"}
+    pods = [{"metadata": named, "status": {"containerStatuses": [container]}}]
+    loop = "[FATAL] plugin/loop: Loop (127.0.0.1:53 -> :53) detected for zone"
+    log = ("logs", "-n", "kube-system", "coredns-1", "-c", "coredns", "--tail", "40", "--previous")
+    place = cluster(
+        kubectl(*log, stdout=f"well\n{loop}\n"),
+        kubectl(*GET, "pods", "**", stdout=shown({"items": pods})),
+        kubectl(*GET, "events", "**"),
+        kubectl("get", "**", stdout=shown(DNS)),
+    )
+
+    said = place.wait(ROLLOUT.diagnose(place.context())).splitlines()
+
+    assert said[0] == "cause: names can't be looked up"
+    assert said[-2:] == ["log of coredns in kube-system/coredns-1:", f"  {loop}"]
+
+
+def test_a_log_that_can_not_be_had_is_left_out(cluster: Make) -> None:
+    ended = {"name": "coredns", "state": {"terminated": {"exitCode": 1}}}
+    named = {"name": "coredns-1", "namespace": "kube-system"}
+    pods = [{"metadata": named, "status": {"containerStatuses": [ended]}}]
+    place = cluster(
+        kubectl("logs", "**", exit=1, stderr="Error from server: no such container\n"),
+        kubectl(*GET, "pods", "**", stdout=shown({"items": pods})),
+        kubectl(*GET, "events", "**"),
+        kubectl("get", "**", stdout=shown(DNS)),
+    )
+
+    said = place.wait(ROLLOUT.diagnose(place.context()))
+
+    assert said == "pods:\n  pod coredns-1: container coredns: exit 1"
+    assert not any("--previous" in told for told in place.told)
 
 
 def node(name: str = "w1", **parts: Any) -> dict[str, Any]:
@@ -122,12 +169,36 @@ def test_pod_networks_are_read_when_every_node_has_some(cluster: Make) -> None:
 
 
 def test_pod_networks_are_awaited_but_not_where_nothing_is_done(cluster: Make) -> None:
-    place = cluster(networks(node("a")))
+    what = "certificatesigningrequests.certificates.k8s.io"
+    nobody = kubectl("get", "--ignore-not-found", "-o", "json", what, stdout=shown({"items": []}))
+    place = cluster(nobody, networks(node("a")))
     step = PodNetworks(("a", "b"))
 
     assert place.run(step) == NotYet(2.0, "no addresses for pods yet: a")
     with pytest.raises(StepFailed, match="no addresses for pods yet: a"):
         place.run(step, dry_run=True)
+
+
+def test_pod_networks_that_do_not_come_are_explained_by_events_of_the_nodes(cluster: Make) -> None:
+    full = {"involvedObject": {"name": "a"}, "reason": "CIDRNotAvailable", "message": "is now"}
+    place = cluster(
+        kubectl(*GET, "events", "**", stdout=shown({"items": [full]})),
+        kubectl(*GET, "pods", "**"),
+        networks(node("a"), node("b", spec={"podCIDRs": ["10.1.1.0/24"]})),
+    )
+
+    said = place.wait(PodNetworks(("a", "b")).diagnose(place.context())).splitlines()
+
+    assert said[0] == "cause: there are no addresses left for the pods of a host"
+    assert "`spec.network.nodeMask`" in said[1]
+    assert said[2:] == [
+        "nodes:",
+        "  node a has no addresses for pods",
+        "nodes:",
+        "  a: has not told of itself yet",
+        "events:",
+        "  a: CIDRNotAvailable: is now",
+    ]
 
 
 # Labels and taints.

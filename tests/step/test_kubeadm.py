@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from tests.pki.samples import authority
-from tests.step.listening import Cluster, answering
+from tests.step.listening import Cluster, answering, kubectl, shown
 
 from kubexm.errors import Refused, StepFailed
 from kubexm.pki import reading
@@ -37,6 +38,10 @@ FAILED = """\
 error: error execution phase preflight: preflight checks failed
 To see the stack trace of this error execute with --v=5 or higher
 """
+SWAP = (
+    'E1118 08:04:05.000001    1234 run.go:72] "command failed" err="failed to run Kubelet: running'
+    ' with swap on is not supported, please disable swap or set --fail-swap-on flag to false"'
+)
 OUT = "kubeadm reset --force --cri-socket unix:///run/containerd/containerd.sock"
 Make = Callable[..., Cluster]
 
@@ -237,8 +242,45 @@ def test_a_rollback_leaves_a_host_that_this_run_has_not_changed(cluster: Make) -
     assert place.told == []
 
 
-def test_a_failed_attempt_tells_what_the_kubelet_said(cluster: Make) -> None:
-    journal = Script(("journalctl", "**"), stdout="no cgroup driver\n")
+def test_what_a_rollback_has_taken_out_is_not_taken_out_again(cluster: Make) -> None:
+    place = cluster(JOINED, RESET)
+    place.run(joined(), values=JOIN)
+    place.undo(joined())
+    place.forget()
+
+    place.undo(joined())
+
+    assert place.told == []
+    assert place.ledger.entries == {}
+
+
+def test_a_rollback_of_what_is_no_member_any_more_wants_no_kubeadm(cluster: Make) -> None:
+    place = cluster(JOINED)
+    place.run(joined(), values=JOIN)
+    place.ask("rm", CONF, MARKER)
+    place.forget()
+
+    place.undo(joined())
+
+    assert place.told == []
+    assert place.ledger.entries == {}
+
+
+def test_a_member_whose_record_is_lost_is_taken_out_as_the_ledger_knows_it(cluster: Make) -> None:
+    place = cluster(JOINED, RESET)
+    place.run(joined(), values=JOIN)
+    place.ask("rm", MARKER)
+    place.forget()
+
+    place.undo(joined())
+
+    assert place.told == [OUT]
+
+
+def test_a_failed_attempt_tells_why_pods_do_not_run(cluster: Make) -> None:
+    kubelet = Script(
+        ("journalctl", "--unit", "kubelet", "**"), stdout=f"I0101 all is well\n{SWAP}\n"
+    )
     containers = answering(
         "ctr", "-n", "k8s.io", "containers", "ls",
         stdout="CONTAINER IMAGE RUNTIME\na1 registry/kube-apiserver:v1 io\nb2 pause:3 io\n",
@@ -246,11 +288,20 @@ def test_a_failed_attempt_tells_what_the_kubelet_said(cluster: Make) -> None:
     tasks = answering(
         "ctr", "-n", "k8s.io", "tasks", "ls", stdout="TASK PID STATUS\na1 7 STOPPED\nb2 8 RUNNING\n"
     )
-    place = cluster(journal, containers, tasks)
+    place = cluster(kubelet, Script(("journalctl", "**")), containers, tasks)
+    phases = PhasesDone("control-plane", (("control-plane", "all"),), ("/etc/hosts",))
 
-    said = place.wait(Initialised().diagnose(place.context()))
+    for step in (Initialised(), phases):
+        said = place.wait(step.diagnose(place.context())).splitlines()
 
-    assert said == "no cgroup driver\ncontainer of registry/kube-apiserver:v1: stopped"
+        assert said[0] == "cause: swap is on"
+        assert "`swapoff -a`" in said[1]
+        assert said[2:] == [
+            "containers that do not run:",
+            "  of registry/kube-apiserver:v1",
+            "journal of kubelet:",
+            f"  {SWAP.partition('1234 ')[2]}",
+        ]
 
 
 def test_a_reset_removes_what_kubeadm_leaves_and_is_done_once(cluster: Make) -> None:
@@ -269,6 +320,17 @@ def test_a_reset_removes_what_kubeadm_leaves_and_is_done_once(cluster: Make) -> 
     assert "etcd" not in place.ask("ls", "/var/lib")
     assert place.verdict(step).satisfied
     assert place.ledger.entries == {}
+
+
+def test_a_reset_removes_the_token_of_an_attempt_that_was_killed(cluster: Make) -> None:
+    place = cluster(JOINED, RESET)
+    place.run(joined(), values=JOIN)
+    place.ask("mkdir", "-p", "/run/kubexm")
+    place.run(FilePresent("/run/kubexm/kubeadm-join.yaml", content="token: a.b\n"))
+
+    place.run(Reset())
+
+    assert place.ask("ls", "/run").split() == []
 
 
 def test_a_reset_that_failed_is_tried_again(cluster: Make) -> None:
@@ -359,14 +421,15 @@ def test_a_phase_that_failed_is_not_taken_for_done(cluster: Make) -> None:
 
 
 def test_a_token_comes_with_the_digest_of_the_authority(cluster: Make) -> None:
-    place = cluster(TOKEN)
+    signed = {"data": {"jws-kubeconfig-abcdef": "x"}}
+    place = cluster(TOKEN, kubectl("get", "**", stdout=shown(signed)))
     pem = authority().certificate
     place.run(FilePresent("/etc/kubernetes/pki/ca.crt", content=pem.decode()))
     step = JoinToken(ttl=1800)
 
     outcome = place.run(step)
 
-    assert place.told == ["kubeadm token create --ttl 3600s"]
+    assert place.told[0] == "kubeadm token create --ttl 3600s"
     assert isinstance(outcome, Outcome)
     assert outcome.values == {
         "join": {"token": "abcdef.0123456789abcdef", "caHashes": [reading.public_key_hash(pem)]}
@@ -374,6 +437,21 @@ def test_a_token_comes_with_the_digest_of_the_authority(cluster: Make) -> None:
     (key,) = step.provides()
     assert (key.name, key.scope, key.secret, key.ttl) == ("join", "run", True, 1800)
     assert "abcdef" not in " ".join(text for _, text in place.said)
+
+
+def test_a_token_is_given_to_nobody_before_the_cluster_tells_of_itself(cluster: Make) -> None:
+    unsigned = {"data": {"jws-kubeconfig-fedcba": "x"}}
+    place = cluster(TOKEN, kubectl("get", "**", stdout=shown(unsigned)))
+    pem = authority().certificate
+    place.run(FilePresent("/etc/kubernetes/pki/ca.crt", content=pem.decode()))
+
+    async def seconds() -> float:
+        return asyncio.get_running_loop().time()
+
+    begun = place.wait(seconds())
+    place.run(JoinToken())
+
+    assert place.wait(seconds()) - begun >= 20
 
 
 def test_a_token_needs_a_control_plane(cluster: Make) -> None:

@@ -13,14 +13,13 @@ from kubexm.step.files import Rendered
 from kubexm.step.secrets import RenderedSecret
 from kubexm.templates.contexts.containerd import (
     ContainerdConfig,
-    ContainerdHosts,
-    RegistryEndpoint,
+    RegistryLogin,
 )
 
 CONFIG = ContainerdConfig(
     version=3, root="/var/lib/containerd", systemd_cgroup=True, sandbox_image="pause:3.10"
 )
-REGISTRY = "https://registry.internal:5000"
+REGISTRY = "registry.internal:5000"
 
 
 def test_a_value_wins_and_a_second_run_finds_nothing_to_do(place: Place) -> None:
@@ -69,21 +68,28 @@ def test_a_file_that_is_no_data_takes_no_values(kind: type[Rendered | RenderedSe
 
 def test_secrets_may_be_in_a_mapping_and_values_win_there_too(place: Place) -> None:
     place.secrets["env://PASSWORD"] = "hunter22"
-    hosts = ContainerdHosts(server=RegistryEndpoint(url=REGISTRY, username="me"))
+    config = ContainerdConfig(
+        version=3,
+        root="/data",
+        systemd_cgroup=True,
+        sandbox_image="pause:3.10",
+        logins=(RegistryLogin(host=REGISTRY, username="me"),),
+    )
     step = RenderedSecret(
-        f"{place.root}/hosts.toml",
+        f"{place.root}/config.toml",
         {"passwords": {REGISTRY: "env://PASSWORD"}},
-        "containerd/hosts",
-        data=hosts.data(),
-        overrides={"dial_timeout": "5s"},
+        "containerd/config",
+        data=config.data(),
+        overrides={"oom_score": -999},
         format="toml",
     )
 
     place.run(step)
 
-    found = tomllib.loads(place.read("hosts.toml").decode())
-    assert found["header"] == {"Authorization": "Basic bWU6aHVudGVyMjI="}
-    assert found["dial_timeout"] == "5s"
+    found = tomllib.loads(place.read("config.toml").decode())
+    known = found["plugins"]["io.containerd.cri.v1.images"]["registry"]["configs"]
+    assert known[REGISTRY]["auth"] == {"username": "me", "password": "hunter22"}
+    assert found["oom_score"] == -999
     assert "hunter22" not in str(step)
     assert place.verdict(step).satisfied
 

@@ -42,6 +42,8 @@ KNOCKS = {
     Knock("cp1", "10.0.0.1", 6443): "closed",
     Knock("cp1", "10.0.0.1", 2379): "open",
     Knock("n7", "10.0.0.7", 10250): "closed",
+    Knock("endpoint", "10.0.0.200", 6443): "open",
+    Knock("etcd", "10.9.0.1", 2379): "open",
 }
 PROBED = Probed(
     uid=0,
@@ -65,6 +67,7 @@ WANTED = Wanted(
     etcd="/var/lib/etcd",
     ports={"tcp/6443": "the API server"},
     networks={"10.233.64.0/18": "pods", "fd00:1::/64": "services"},
+    site=(Peer("endpoint", "10.0.0.200", (6443,)), Peer("etcd", "10.9.0.1", (2379,))),
     endpoint="10.0.0.100",
 )
 
@@ -289,6 +292,13 @@ OTHERS: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, Any], str]] = 
         "no answer at ports of others: cp1 10.0.0.1 6443 (turned away)",
     ),
     (
+        "site-reachable",
+        {},
+        {"knocks": {**KNOCKS, Knock("endpoint", "10.0.0.200", 6443): "silent"}},
+        {},
+        "no answer from what the site has: endpoint 10.0.0.200 6443 (no answer)",
+    ),
+    (
         "endpoint-address-free",
         {"addresses": ["10.0.0.100"]},
         {},
@@ -355,6 +365,7 @@ def test_every_check_of_a_host_has_an_example_of_what_it_finds() -> None:
         ("nameserver", {"network": None}, {}),
         ("hosts-reach-each-other", {}, {"knocks": None}),
         ("ports-reachable", {}, {"knocks": None}),
+        ("site-reachable", {}, {"knocks": None}),
         ("endpoint-address-network", {}, {"routes": None}),
     ],
 )

@@ -210,4 +210,6 @@ def test_systemd_forgets_a_unit_file_that_was_taken_away(place: SimPlace) -> Non
 
 
 def test_shows_the_state_of_a_unit_that_fails(place: SimPlace) -> None:
-    assert place.wait(Service("idle").diagnose(place.context())) == "idle.service - inactive"
+    said = place.wait(Service("idle").diagnose(place.context()))
+
+    assert said == "status:\n  idle.service - inactive"

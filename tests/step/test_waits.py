@@ -103,6 +103,21 @@ def test_a_simulated_port_is_open_while_its_service_runs(tmp_path: Path) -> None
     place.close()
 
 
+def test_a_wait_in_vain_is_explained_by_the_journal_of_its_unit(tmp_path: Path) -> None:
+    full = '{"level":"fatal","error":"write /var/lib/etcd/member/wal: no space left on device"}'
+    journal = Script(("journalctl", "--unit", "etcd", "--since=-75s", "**"), stdout=f"{full}\n")
+    place = SimPlace(tmp_path, WorldSettings(scripts=(journal,)))
+    step = WaitFor(command=("false",), unit="etcd")
+
+    said = place.wait(step.diagnose(place.context(took=15.0)))
+    silent = place.wait(WaitFor(command=("false",)).diagnose(place.context()))
+    place.close()
+
+    assert said.splitlines()[0] == "cause: a disk of the host is full"
+    assert said.splitlines()[2:] == ["journal of etcd:", f"  {full}"]
+    assert silent == ""
+
+
 def test_pauses_for_some_seconds_without_holding_a_slot(sim: SimPlace) -> None:
     step = Pause(seconds=90)
 

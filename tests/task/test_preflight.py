@@ -276,6 +276,25 @@ def test_a_host_tries_those_it_needs_and_its_neighbours() -> None:
     )
 
 
+def test_what_the_site_has_is_tried_by_those_who_need_it() -> None:
+    external = {
+        "endpoints": ["https://10.9.0.1:2379", "https://etcd2.example.com:4001"],
+        "ca": "ca.crt",
+        "certificate": "client.crt",
+        "key": "env://KEY",
+    }
+    endpoint = {"kind": "external", "domain": "api.example.com", "port": 443}
+
+    found = fits(endpoint=endpoint, etcd={"external": external})
+
+    balancer = Peer("endpoint", "api.example.com", (443,))
+    members = (Peer("etcd", "10.9.0.1", (2379,)), Peer("etcd", "etcd2.example.com", (4001,)))
+    assert found["control-plane"].site == (balancer, *members)
+    assert found["worker"].site == (balancer,)
+    assert all("site-reachable" in step.checks for step in found.values())
+    assert not any("site-reachable" in step.checks for step in fits().values())
+
+
 def test_a_host_of_a_large_cluster_tries_a_few_others() -> None:
     large = declared(
         hosts=[

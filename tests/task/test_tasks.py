@@ -133,3 +133,17 @@ def test_the_way_out_is_where_the_template_says_that_it_is(tmp_path: Path) -> No
     for unit in ("kubelet", "containerd"):
         path = TEMPLATES["proxy/environment"].path.format(unit=unit)
         assert "proxy.lan" in content(plan, path, "w1")
+
+
+def test_a_worker_may_have_the_authority_before_it_joins_where_we_lay_it(tmp_path: Path) -> None:
+    groups = {"control-plane": ["cp1"], "worker": ["cp2", "w[1:2]"], "etcd": ["cp2", "cp3", "w1"]}
+    kubeadm = {"kubeadm": {"ignorePreflightErrors": ["NumCPU"]}}
+    file = written(tmp_path, roleGroups=groups, etcd={"kind": "systemd"}, kubernetes=kubeadm)
+    plan = planned(file)
+
+    member, other = (step(plan, "workers/join/node", host) for host in ("w1", "w2"))
+
+    assert isinstance(member, Joined)
+    assert isinstance(other, Joined)
+    assert member.ignore_errors == ("NumCPU", "FileAvailable--etc-kubernetes-pki-ca.crt")
+    assert other.ignore_errors == ("NumCPU",)

@@ -28,6 +28,22 @@ class Wanted(msgspec.Struct, frozen=True):
         return "/".join(filter(None, (self.component, self.version, self.name, self.arch)))
 
 
+class RegistrySource(Discreet, frozen=True):
+    """A registry that images and charts are taken from, as a file declares it."""
+
+    hidden = frozenset({"password"})
+
+    mirrors: tuple[str, ...] = ()
+    """Others that are asked first."""
+    ca: str = ""
+    """The path of the certificate of its authority."""
+    insecure: bool = False
+    plain_http: bool = False
+    username: str = ""
+    password: str = ""
+    """A reference to it, or itself where that was allowed."""
+
+
 class RegistryAccess(Discreet, frozen=True):
     """A registry that images are brought to, and how it is spoken to."""
 

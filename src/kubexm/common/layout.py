@@ -12,6 +12,8 @@ CNI_DATA = "/var/lib/cni"
 CONTAINERD_CONFIG = "/etc/containerd/config.toml"
 CONTAINERD_REGISTRIES = "/etc/containerd/certs.d"
 """How each registry is reached, in a directory of its name."""
+CONTAINERD_STATE = ("/run/containerd", "/run/nri", "/opt/containerd")
+"""What containerd makes for itself, beside its data."""
 CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
 CRI_SOCKET = f"unix://{CONTAINERD_SOCKET}"
 
@@ -24,6 +26,8 @@ KUBELET_CONFIG = f"{KUBERNETES}/kubelet.yaml"
 KUBELET_KUBECONFIG = f"{KUBERNETES}/kubelet.conf"
 KUBELET_BOOTSTRAP = f"{KUBERNETES}/bootstrap-kubelet.conf"
 KUBELET_DATA = "/var/lib/kubelet"
+KUBELET_PLUGINS = "/usr/libexec/kubernetes"
+"""Where kubelets and controller managers look for drivers of volumes, and make the place."""
 POD_LOGS = ("/var/log/pods", "/var/log/containers")
 
 OURS = f"{KUBERNETES}/kubexm"
@@ -43,3 +47,5 @@ BALANCER = "/etc/kubexm"
 UNITS = "/etc/systemd/system"
 SECRETS_IN_MEMORY = "/run/kubexm"
 """For what a command reads and nobody may find later: it never reaches a disk."""
+KUBECTL_CACHE = "/run/kubexm-kubectl"
+"""What kubectl remembers of the kinds of objects that there are, and would keep in a home."""

@@ -209,11 +209,18 @@ class Lifecycle:
             step, ctx = self._bound(unit)
         except Exception as error:
             return f"\nafterwards: {classify(error).message}"
-        note = await self._tried(unit, step.diagnose, ctx, DIAGNOSIS_SECONDS)
-        if unit.ran and step.undoes_itself and not ctx.dry_run:
+        took = max(0.0, self._floor.runtime.now() - unit.started)
+        known = msgspec.structs.replace(ctx, took=took)
+        note = await self._tried(unit, step.diagnose, known, DIAGNOSIS_SECONDS)
+        if unit.ran and self._undoes_itself(step) and not ctx.dry_run:
             note += await self._tried(unit, step.rollback, ctx, unit.node.spec.timeout)
             self.lane(unit.host).changed()
         return note
+
+    def _undoes_itself(self, step: Step) -> bool:
+        if step.undoes_itself == "going back":
+            return self._floor.may_go_back
+        return step.undoes_itself
 
     async def _tried(
         self,

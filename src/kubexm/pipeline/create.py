@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from kubexm.common.roles import CONTROL_NODE
 from kubexm.module.addons import addons
 from kubexm.module.assets import assets
 from kubexm.module.container_runtime import container_runtime
@@ -20,14 +21,15 @@ from kubexm.module.system import system
 from kubexm.module.workers import workers
 from kubexm.pipeline.places import housed
 from kubexm.pipeline.whole import MODULES
-from kubexm.plan.fragment import ExecutionFragment, parallel, prefixed, replace
+from kubexm.plan.fragment import ExecutionFragment, node, parallel, prefixed, replace
 from kubexm.plan.node import ExecutionNode
 from kubexm.plan.ordering import Wait, Waits, on_all, on_same, ordered, supplied
 from kubexm.plan.policy import ALL_HOSTS, Tolerance
-from kubexm.plan.scope import hooked
+from kubexm.plan.scope import HookFragment, hooked
 from kubexm.plan.splitting import Groups, split
 from kubexm.plan.validation import inside
 from kubexm.spec.hooks import PlannedHooks
+from kubexm.step.checks import Noop
 from kubexm.task.context import ClusterContext
 
 NAME = "create-cluster"
@@ -40,6 +42,19 @@ _BEGUN = "control-plane/init/cluster"
 _RUNTIME = "container-runtime/service"
 _EARLY = frozenset((_BEGUN, _RUNTIME))
 """What others wait for while the rest of its module goes on, whatever hooks that has."""
+_NOTHING = "nothing"
+"""What a module has whose hooks are all there is of it."""
+_FIRST = ("@pre-1", _NOTHING)
+_STARTS = {
+    "assets": on_all("preflight"),
+    "registry": on_all("preflight"),
+    "control-plane": on_all("preflight"),
+    "network": on_all(_BEGUN),
+    "workers": on_all("preflight"),
+    "dns": on_all(_BEGUN),
+}
+"""When modules start whose parts wait each for something else: what is done before them is done
+then, and no earlier."""
 Plan = Callable[[ClusterContext], ExecutionFragment | None]
 _PLANS: dict[str, Plan] = {
     "preflight": preflight,
@@ -63,7 +78,8 @@ def create_cluster(ctx: ClusterContext, hooks: PlannedHooks) -> ExecutionFragmen
     """Everything from the first look at a host to the last add-on."""
     lanes = _lanes(ctx)
     parts = (_planned(name, ctx, hooks, lanes) for name in MODULES)
-    table = waits(ctx, tuple(lanes) if lanes else (), frozenset(hooks.of))
+    with_hooks = frozenset(name for name, given in hooks.of.items() if given)
+    table = waits(ctx, tuple(lanes) if lanes else (), with_hooks)
     whole = ordered(housed(parallel(*parts)), table)
     whole = _tolerant(whole, lanes.get(WORKERS, frozenset()))
     return prefixed(NAME, supplied(whole)) or ExecutionFragment()
@@ -88,10 +104,23 @@ def _planned(
     name: str, ctx: ClusterContext, hooks: PlannedHooks, lanes: Groups
 ) -> ExecutionFragment | None:
     """A module, with its hooks; what every host goes through, each group of them for itself."""
-    found = _PLANS[name](ctx)
-    if found is not None and name in _IN_LANES and lanes and name not in hooks.of:
+    found, given = _PLANS[name](ctx), hooks.of.get(name, ())
+    if found is None:
+        return _hooks_alone(name, given)
+    if name in _IN_LANES and lanes and not given:
         return split(found, name, lanes)
-    return hooked(name, found, hooks.of.get(name, ()))
+    return hooked(name, found, given)
+
+
+def _hooks_alone(name: str, given: Sequence[HookFragment]) -> ExecutionFragment | None:
+    """The hooks of a module of which the file asks for nothing, around nothing.
+
+    Whoever waits for the module is on other hosts than that, so each hook is one for all hosts.
+    """
+    if not given:
+        return None
+    body = node(_NOTHING, Noop("nothing but hooks", satisfied=True), on=(CONTROL_NODE,))
+    return hooked(name, prefixed(name, body), [replace(hook, barrier=True) for hook in given])
 
 
 def _lanes(ctx: ClusterContext) -> Groups:
@@ -130,16 +159,25 @@ def waits(
         found = (wait for group in lanes or ("",) for wait in of(group, *parts))
         return tuple(dict.fromkeys(found))
 
+    def pulled() -> dict[str, tuple[Wait, ...]]:
+        """Each image waits for itself, where hosts get it from the cluster's own registry."""
+        found: dict[str, tuple[Wait, ...]] = {}
+        for title in ctx.image_titles.values() if ctx.registries else ():
+            there = on_all(f"registry/images/{title}")
+            found |= each(f"container-runtime/images/{title}", also=there)
+            found[f"load-balancer/worker/image/{title}"] = there
+        return found
+
     checked = on_all("preflight")
     usable = ("system/kernel", "system/names", "system/packages")
     lane = (*usable, "container-runtime/images", "container-runtime/plugins", "pki")
-    # What is sent to a host needs no name of a registry.
-    named = () if ctx.is_bundled and not ctx.has_registry else ("system/names",)
+    registry = _for_registry(ctx)
     table = {
         "system": checked,
         **each("container-runtime", also=checked),
         **each(_RUNTIME, "system/kernel"),
-        **each("container-runtime/images", *named, also=on_all("registry")),
+        **each("container-runtime/images", *registry),
+        **pulled(),
         **each("pki", "system/data"),
         "registry/settings": checked,
         "registry/image": of(CORE, _RUNTIME),
@@ -150,7 +188,7 @@ def waits(
         "load-balancer": checked,
         "load-balancer/haproxy": of(CORE, "system/packages"),
         "load-balancer/keepalived": of(CORE, "system/packages"),
-        "load-balancer/worker/image": anywhere(_RUNTIME),
+        "load-balancer/worker/image": anywhere(_RUNTIME, *registry),
         "control-plane/prepare": checked,
         "control-plane/helm": checked,
         begun: (
@@ -182,21 +220,29 @@ def waits(
             "network/plugin", "network/routes", *kubelets, "control-plane/settings"
         ),
         "network/marks": on_all(*members),
-        "dns/coredns": on_all(begun),
+        # Laid earlier, all its pods would go to the first host that takes some.
+        "dns/coredns": on_all("network/ready"),
         "dns/node-local": on_all(begun),
         "dns/answers": on_all("dns/coredns", "dns/node-local", "network/ready"),
-        "storage": on_all("network/ready"),
+        "storage": on_all(begun),
+        "storage/local-path/runs": on_all("network/ready"),
+        "storage/nfs/runs": on_all("network/ready"),
         "add-ons": (*on_all("dns", "storage"), *on_same("control-plane/helm")),
     }
-    return {part: tuple(_after_hooks(part, wait, whole) for wait in table[part]) for part in table}
+    table |= {f"{name}/{first}": _STARTS[name] for name in _STARTS for first in _FIRST}
+    return {part: tuple(_with_hooks(part, table[part], whole)) for part in table}
 
 
-def _after_hooks(part: str, wait: Wait, whole: frozenset[str]) -> Wait:
-    """Who waits for a part of a module that has hooks waits for the last of them too."""
-    module = _module(wait.part)
-    if module not in whole or module == _module(part) or wait.part in _EARLY:
-        return wait
-    return replace(wait, part=module)
+def _with_hooks(part: str, those: Iterable[Wait], whole: frozenset[str]) -> Iterator[Wait]:
+    """Who waits for a part of a module that has hooks waits for the last of them too.
+
+    The part itself stays: where it is not there, it hands on what it would have waited for.
+    """
+    for wait in those:
+        yield wait
+        module = _module(wait.part)
+        if module in whole and module != _module(part) and wait.part not in _EARLY:
+            yield replace(wait, part=module)
 
 
 def _module(part: str) -> str:
@@ -214,6 +260,14 @@ def _of_group(part: str, group: str, whole: frozenset[str]) -> str:
 def _member(ctx: ClusterContext, host: str) -> str:
     """What makes a host a control plane."""
     return _BEGUN if host == ctx.first else f"control-plane/join/{host}"
+
+
+def _for_registry(ctx: ClusterContext) -> tuple[str, ...]:
+    """What a host needs to get images: its name, and for the cluster's own whom to trust."""
+    if ctx.registries:
+        return ("system/names", "pki")
+    is_sent = ctx.is_bundled and not ctx.has_registry
+    return () if is_sent else ("system/names",)
 
 
 def _before_beginning(ctx: ClusterContext) -> tuple[Wait, ...]:

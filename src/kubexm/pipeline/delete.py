@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from kubexm.common import layout
 from kubexm.pipeline.create import create_cluster
-from kubexm.plan.fragment import ExecutionFragment, parallel, per_host, prefixed
+from kubexm.plan.fragment import ExecutionFragment, parallel, per_host, prefixed, replace
 from kubexm.plan.fragment import node as made
 from kubexm.plan.node import ExecutionNode, Join, StepSpec
 from kubexm.plan.policy import RetryPolicy
@@ -28,6 +29,7 @@ _GOES_WITH_IT = frozenset(
     )
 )
 """What lies in the cluster itself, or in the data of its container runtime."""
+_MEMBERSHIP = frozenset(("kubeadm-init", "kubeadm-join"))
 _VALUE = re.compile(r"\$\{values\.[^{}]*\}")
 _AGAIN = RetryPolicy(attempts=2, delay=2.0)
 
@@ -41,13 +43,38 @@ def backwards(create: ExecutionFragment) -> ExecutionFragment:
     """The undoing of a fragment: each node follows the undoing of all that stood on it."""
     kept = {node.id: node for node in create.nodes if _is_undone(node)}
     followers = _Followers(create)
-    undone = ExecutionFragment(
-        tuple(_undone(node, followers.nearest(id, kept)) for id, node in reversed(kept.items()))
+    undone = _with_networks(
+        [_undone(node, followers.nearest(id, kept)) for id, node in reversed(kept.items())],
+        networks=frozenset(_path(id) for id, node in kept.items() if _is_network(node)),
+        members=tuple(_path(id) for id, node in kept.items() if node.step.kind in _MEMBERSHIP),
     )
     # What goes on with its old files does so when all of them are back.
     hosts = dict.fromkeys(host for node in kept.values() for host in node.hosts)
     notes = made(f"{NAME}/notes", Forgotten(), on=tuple(hosts), retry=_AGAIN)
     return per_host(undone, parallel(*map(_settled, kept.values())), notes)
+
+
+def _is_network(node: ExecutionNode) -> bool:
+    """Whether it says how pods are connected, and so how they are disconnected."""
+    return str(node.step.params.get("path", "")).startswith(f"{layout.CNI_CONFIG}/")
+
+
+def _with_networks(
+    nodes: Sequence[ExecutionNode], networks: frozenset[str], members: tuple[str, ...]
+) -> ExecutionFragment:
+    """Nodes in an order in which hosts stop being members before their pod networks go.
+
+    Pods are taken down by whoever takes a host out of the cluster, and what connected them is
+    needed for that once more.
+    """
+
+    def later(node: ExecutionNode) -> ExecutionNode:
+        if node.id in networks:
+            return replace(node, after_same_host=(*node.after_same_host, *members))
+        same = tuple(id for id in node.after_same_host if id not in networks)
+        return replace(node, after_same_host=same)
+
+    return ExecutionFragment(tuple(map(later, nodes)))
 
 
 def _settled(node: ExecutionNode) -> ExecutionFragment | None:
@@ -59,7 +86,10 @@ def _settled(node: ExecutionNode) -> ExecutionFragment | None:
 
 
 def _spec(node: ExecutionNode) -> StepSpec:
-    return msgspec.structs.replace(node.step, params=_without_values(node.step.params))
+    params = _without_values(node.step.params)
+    if node.step.kind in _MEMBERSHIP:
+        params["goes_with_cluster"] = True
+    return msgspec.structs.replace(node.step, params=params)
 
 
 def _is_undone(node: ExecutionNode) -> bool:
@@ -68,14 +98,14 @@ def _is_undone(node: ExecutionNode) -> bool:
     return has_undo and node.step.kind not in _GOES_WITH_IT
 
 
-def _undone(node: ExecutionNode, after: Mapping[str, bool]) -> ExecutionNode:
+def _undone(node: ExecutionNode, after: Iterable[str]) -> ExecutionNode:
+    """What takes a node back; each host goes its own way, since no other host is left to care."""
     return ExecutionNode(
         id=_path(node.id),
         name=node.name,
         step=undoing(_spec(node)),
         hosts=node.hosts,
-        after=tuple(_path(id) for id, same_host in after.items() if not same_host),
-        after_same_host=tuple(_path(id) for id, same_host in after.items() if same_host),
+        after_same_host=tuple(map(_path, after)),
         retry=_AGAIN,
         tags=node.tags,
     )
@@ -98,26 +128,22 @@ class _Followers:
     """Who waits for whom, looked at from those who are waited for."""
 
     def __init__(self, fragment: ExecutionFragment) -> None:
-        self._next: dict[str, list[tuple[str, bool]]] = {}
+        self._next: dict[str, list[str]] = {}
         vertices: Iterator[ExecutionNode | Join] = iter((*fragment.nodes, *fragment.joins))
         for vertex in vertices:
-            for id in vertex.after:
-                self._next.setdefault(id, []).append((vertex.id, False))
-            for id in vertex.after_same_host:
-                self._next.setdefault(id, []).append((vertex.id, True))
+            for id in (*vertex.after, *vertex.after_same_host):
+                self._next.setdefault(id, []).append(vertex.id)
 
-    def nearest(self, id: str, kept: Mapping[str, ExecutionNode]) -> dict[str, bool]:
-        """Of those that come after a node the first that are kept, and whether on the same host."""
-        found: dict[str, bool] = {}
-        seen: set[tuple[str, bool]] = set()
-        waiting = [(id, True)]
+    def nearest(self, id: str, kept: Collection[str]) -> list[str]:
+        """Of those that come after a node the first that are kept."""
+        found: dict[str, None] = {}
+        seen: set[str] = set()
+        waiting = [id]
         while waiting:
-            at, same_host = waiting.pop()
-            for follower, here in self._next.get(at, ()):
-                step = (follower, same_host and here)
+            for follower in self._next.get(waiting.pop(), ()):
                 if follower in kept:
-                    found[follower] = found.get(follower, True) and step[1]
-                elif step not in seen:
-                    seen.add(step)
-                    waiting.append(step)
-        return found
+                    found[follower] = None
+                elif follower not in seen:
+                    seen.add(follower)
+                    waiting.append(follower)
+        return [*found]

@@ -8,7 +8,7 @@ from kubexm.common.roles import CONTROL_NODE, CONTROL_PLANE, ETCD
 from kubexm.plan.fragment import ExecutionFragment
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.graph import as_graph as made
-from kubexm.plan.policy import HostGroup
+from kubexm.plan.policy import HostGroup, OnFailure
 from kubexm.step import registry
 from kubexm.task import artifacts, system
 from kubexm.task.context import ClusterContext
@@ -34,7 +34,11 @@ MODULES = (
 
 
 def as_graph(
-    ctx: ClusterContext, fragment: ExecutionFragment, *, groups: tuple[HostGroup, ...] = ()
+    ctx: ClusterContext,
+    fragment: ExecutionFragment,
+    *,
+    groups: tuple[HostGroup, ...] = (),
+    on_failure: OnFailure = "isolate",
 ) -> ExecutionGraph:
     """The graph of an operation; it is called as the cluster is, whose lock its runs hold."""
     return made(
@@ -43,7 +47,7 @@ def as_graph(
         hosts=(CONTROL_NODE, *ctx.hosts),
         groups=groups,
         pools={**artifacts.POOLS, **system.POOLS},
-        on_failure=ctx.spec.on_failure,
+        on_failure=on_failure,
         digests=dict(_digests(ctx, fragment)),
     )
 

@@ -95,6 +95,12 @@ def public_key_hash(certificate_pem: bytes) -> str:
     return f"sha256:{sha256(written).hexdigest()}"
 
 
+def requested_name(request_pem: bytes) -> str:
+    """For whom a certificate is asked: the common name of a request."""
+    subject = x509.load_pem_x509_csr(request_pem).subject
+    return ", ".join(str(one.value) for one in subject.get_attributes_for_oid(NameOID.COMMON_NAME))
+
+
 def is_authority(found: x509.Certificate) -> bool:
     """Whether it says that it may issue others."""
     try:

@@ -87,7 +87,7 @@ def _present(
 
 def _linked(fragment: ExecutionFragment, part: str, wait: Wait) -> ExecutionFragment:
     entries, exits = _entries(fragment, part), _exits(fragment, wait.part)
-    floating = {node.id for node in fragment.nodes if node.one_of}
+    floating = {node.id for node in fragment.nodes if node.one_of or _is_for_all(node)}
     joins: tuple[Join, ...] = ()
     if len(entries) > 1 and len(exits) > 1:
         joins = (_join(part, wait, exits, floating),)
@@ -105,6 +105,11 @@ def _linked(fragment: ExecutionFragment, part: str, wait: Wait) -> ExecutionFrag
 
     nodes = tuple(map(follow, fragment.nodes))
     return replace(fragment, nodes=nodes, joins=(*fragment.joins, *joins))
+
+
+def _is_for_all(node: ExecutionNode) -> bool:
+    """Whether it is done once for all hosts: then it is through for none of them before."""
+    return node.hook is not None and node.hook.barrier
 
 
 def _join(part: str, wait: Wait, exits: Sequence[str], floating: Container[str]) -> Join:

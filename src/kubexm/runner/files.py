@@ -21,6 +21,7 @@ SHOWN = 1 << 16
 """Files up to this size are read to be compared, larger ones by their checksum."""
 EDITED = 1 << 19
 """Files up to this size can be edited line by line."""
+_OF_THE_FILE_SYSTEM = "lost+found"
 
 
 def stat_command(host: Host, path: str, *, sudo: bool | None = None) -> Command:
@@ -223,3 +224,21 @@ async def remove_empty(host: Host, path: str, *, sudo: bool | None = None) -> bo
     if await exists(host, path, sudo=sudo):
         await host.run("rmdir", "--ignore-fail-on-non-empty", "--", path, sudo=sudo)
     return not await exists(host, path, sudo=sudo)
+
+
+async def is_empty(host: Host, path: str, *, sudo: bool | None = None) -> bool:
+    """Whether there is nothing in a directory but what its file system has put there."""
+    return not await _contents(host, path, sudo)
+
+
+async def empty(host: Host, path: str, *, sudo: bool | None = None) -> None:
+    """Remove all that is in a directory, and leave the directory itself."""
+    found = await _contents(host, path, sudo)
+    if found:
+        await host.run("rm", "-rf", "--", *(f"{path}/{name}" for name in found), sudo=sudo)
+
+
+async def _contents(host: Host, path: str, sudo: bool | None) -> list[str]:
+    look = ("ls", "-A", "--", path)
+    told = host.checked(look, await host.ask(*look, env=C_LOCALE, sudo=sudo)).text
+    return [name for name in told.splitlines() if name != _OF_THE_FILE_SYSTEM]

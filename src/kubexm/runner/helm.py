@@ -12,6 +12,7 @@ import msgspec
 from kubexm.common import layout
 from kubexm.connector.base import C_LOCALE
 from kubexm.errors import CommandFailed
+from kubexm.runner import causes, symptoms
 from kubexm.runner.host import Command, Completed, Host
 
 PROGRAM = f"{layout.BINARIES}/helm"
@@ -104,5 +105,6 @@ def _command(
 
 def _refuse_failure(words: tuple[str, ...], answer: Completed) -> None:
     if not answer.ok:
-        argv = ("helm", *words)
-        raise CommandFailed(argv, answer.exit, stdout=answer.text, stderr=answer.error_text)
+        argv, said = ("helm", *words), answer.error_text
+        hint = causes.hint_for((PROGRAM,), answer) or symptoms.hint(said)
+        raise CommandFailed(argv, answer.exit, stdout=answer.text, stderr=said, hint=hint)

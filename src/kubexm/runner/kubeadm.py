@@ -12,7 +12,7 @@ import msgspec
 from kubexm.common import layout
 from kubexm.connector.base import C_LOCALE
 from kubexm.errors import StepFailed
-from kubexm.runner import causes, files
+from kubexm.runner import causes, files, symptoms
 from kubexm.runner.host import Command, Completed, Host
 
 PROGRAM = f"{layout.BINARIES}/kubeadm"
@@ -36,6 +36,8 @@ _FILES = (
 
 _CHECK = re.compile(r"^\s*\[ERROR (.+?)\]: (.+)$", re.MULTILINE)
 _ERROR = re.compile(r"^error: (.+)$", re.MULTILINE)
+_WAITED = "wait-control-plane"
+_SEE_LOG = "the log of this step has all that it said"
 _TOKEN = re.compile(r"\b[a-z0-9]{6}\.[a-z0-9]{16}\b")
 
 Role = Literal["init", "join"]
@@ -132,8 +134,11 @@ async def done(host: Host, command: Command) -> None:
 
 def failure(command: Command, answer: Completed) -> StepFailed:
     """The error for what kubeadm complained of."""
-    said = f"`kubeadm {command.argv[1]}` exited with {answer.exit}: {_complaint(answer)}"
-    hint = causes.hint_for(command.argv, answer) or "the log of this step has all that it said"
+    complaint = _complaint(answer)
+    said = f"`kubeadm {command.argv[1]}` exited with {answer.exit}: {complaint}"
+    # Who has only waited can't tell what for: that the API server is silent has a cause of its own.
+    known = "" if _WAITED in complaint else symptoms.hint(complaint)
+    hint = causes.hint_for(command.argv, answer) or known or _SEE_LOG
     return StepFailed(said, hint=hint)
 
 
@@ -150,27 +155,6 @@ def _complaint(answer: Completed) -> str:
     return str(errors[-1]) if errors else answer.error_text.strip().rpartition("\n")[2]
 
 
-async def last_words(host: Host, *, sudo: bool | None = None) -> list[str]:
-    """What the kubelet said last, and the containers that do not run."""
-    journal = ("journalctl", "--unit", "kubelet", "--lines", "30", "--no-pager", "--output", "cat")
-    ctr = (f"{layout.BINARIES}/ctr", "-n", "k8s.io")
-    looks = (journal, (*ctr, "containers", "ls"), (*ctr, "tasks", "ls"))
-    answers = await host.batch([host.command(*argv, sudo=sudo, env=C_LOCALE) for argv in looks])
-    said, containers, tasks = (answer.text.splitlines() if answer.ok else [] for answer in answers)
-    return [*said, *_idle(containers[1:], tasks[1:])]
-
-
-def _idle(containers: Iterable[str], tasks: Iterable[str]) -> list[str]:
-    """A line for each container without a task that runs."""
-    states = {words[0]: words[-1] for line in tasks if (words := line.split())}
-    rows = (line.split() for line in containers if len(line.split()) > 1)
-    return [
-        f"container of {image}: {states.get(id, 'STOPPED').lower()}"
-        for id, image, *_ in rows
-        if states.get(id) != "RUNNING"
-    ]
-
-
 @asynccontextmanager
 async def kept_for_a_while(
     host: Host, path: str, data: bytes, *, sudo: bool | None = None
@@ -182,8 +166,13 @@ async def kept_for_a_while(
         await files.write(host, path, data, mode=0o600, sudo=sudo)
         yield
     finally:
-        await files.remove(host, path, sudo=sudo)
-        await files.remove_empty(host, above, sudo=sudo)
+        await remove_kept(host, path, sudo=sudo)
+
+
+async def remove_kept(host: Host, path: str, *, sudo: bool | None = None) -> None:
+    """Such a file is gone, also one that somebody has left who was killed meanwhile."""
+    await files.remove(host, path, sudo=sudo)
+    await files.remove_empty(host, path.rpartition("/")[0], sudo=sudo)
 
 
 def own_leftovers(port: int, etcd_data: str) -> tuple[str, ...]:

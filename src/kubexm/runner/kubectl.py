@@ -13,11 +13,12 @@ from typing import Any
 from kubexm.common import layout
 from kubexm.connector.base import C_LOCALE
 from kubexm.errors import CommandFailed, StepFailed
-from kubexm.runner import causes
+from kubexm.runner import causes, symptoms
 from kubexm.runner.host import Command, Completed, Host
 
 PROGRAM = f"{layout.BINARIES}/kubectl"
 _AS_ADMINISTRATOR = (PROGRAM, "--kubeconfig", layout.ADMIN_CONFIG)
+_ENVIRONMENT: Mapping[str, str] = {**C_LOCALE, "KUBECACHEDIR": layout.KUBECTL_CACHE}
 _OURS = ("--server-side", "--force-conflicts", "--field-manager", "kubexm", "-f", "-")
 _DIFFERS = 1
 _NOT_THERE = ("(NotFound)", "no matches for kind")
@@ -39,6 +40,11 @@ _SILENT = (
 """What it says where the API server does not answer, or is not one, or not yet."""
 
 Object = Mapping[str, Any]
+
+
+def as_administrator(*words: str) -> tuple[str, ...]:
+    """What asks the cluster for anything else, with all that its administrator may."""
+    return (*_AS_ADMINISTRATOR, *words)
 
 
 def get_command(host: Host, *words: str, sudo: bool | None = None) -> Command:
@@ -74,6 +80,15 @@ async def get(host: Host, *words: str, sudo: bool | None = None) -> list[Object]
     """Objects of the cluster."""
     (answer,) = await host.batch((get_command(host, *words, sudo=sudo),))
     return objects_of(answer)
+
+
+async def log(
+    host: Host, *place: str, lines: str, before: bool, sudo: bool | None = None
+) -> list[str]:
+    """The last lines of a container, or `before` it was started anew; none if there is no log."""
+    words = ("logs", *place, "--tail", lines, *(("--previous",) if before else ()))
+    (answer,) = await host.batch((_command(host, *words, sudo=sudo),))
+    return answer.text.splitlines() if answer.ok else []
 
 
 async def existing(
@@ -165,12 +180,12 @@ def _plain(diff: str) -> str:
 
 async def _ask(host: Host, words: Sequence[str], manifests: str, sudo: bool | None) -> Completed:
     return await host.ask(
-        *_AS_ADMINISTRATOR, *words, stdin=manifests.encode(), env=C_LOCALE, sudo=sudo
+        *_AS_ADMINISTRATOR, *words, stdin=manifests.encode(), env=_ENVIRONMENT, sudo=sudo
     )
 
 
 def _command(host: Host, *words: str, sudo: bool | None, stdin: bytes = b"") -> Command:
-    return host.command(*_AS_ADMINISTRATOR, *words, sudo=sudo, env=C_LOCALE, stdin=stdin)
+    return host.command(*_AS_ADMINISTRATOR, *words, sudo=sudo, env=_ENVIRONMENT, stdin=stdin)
 
 
 def _is_not_there(answer: Completed) -> bool:
@@ -185,7 +200,7 @@ def _refuse_failure(words: Sequence[str], answer: Completed) -> None:
 
 def _failure(words: Sequence[str], answer: Completed) -> CommandFailed:
     argv, said = ("kubectl", *words), answer.error_text
-    hint = causes.hint_for((PROGRAM,), answer)
+    hint = causes.hint_for((PROGRAM,), answer) or symptoms.hint(said)
     if _says(said, _SILENT):
         hint = "see that the API server runs: `crictl ps -a`, `journalctl -u kubelet` on this host"
     if _NO_DIFF in said:

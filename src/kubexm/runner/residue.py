@@ -10,7 +10,9 @@ import re
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
+from kubexm.common import layout
 from kubexm.connector.base import C_LOCALE
+from kubexm.runner import containers, files
 from kubexm.runner.host import Host
 
 LINKS = (
@@ -28,6 +30,10 @@ LINKS = (
     "nodelocaldns",
 )
 """Names of network interfaces, `*` standing for anything, `[a-f]` for one of these."""
+_NAMESPACE = re.compile(r"^(cni-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b", re.MULTILINE)
+"""What containerd calls the network of a pod."""
+_LOGIND = "/etc/systemd/logind.conf.d/99-kubelet.conf"
+"""What a kubelet writes so that a host waits for its pods before it goes down."""
 _CHAINS = ("KUBE-", "CNI-", "cali-", "FLANNEL-", "CILIUM_")
 _RULE_OF_CALICO = '--comment "cali:'
 _TARGET = re.compile(r" -[jg] (\S+)")
@@ -42,17 +48,44 @@ async def remove_links(host: Host, patterns: Sequence[str], *, sudo: bool | None
             await host.run("ip", "link", "delete", name, sudo=sudo)
 
 
+async def remove_namespaces(host: Host, *, sudo: bool | None = None) -> None:
+    """Remove the networks of pods that nobody has taken down, with the links into them."""
+    for name in _NAMESPACE.findall(await _told(host, "ip", "netns", "list", sudo=sudo)):
+        await host.run("ip", "netns", "delete", name, sudo=sudo)
+
+
+async def remove_settings(host: Host, *, sudo: bool | None = None) -> None:
+    """Remove what kubelets and kubectl have written outside of their own directories."""
+    await files.remove(host, layout.KUBECTL_CACHE, recursive=True, sudo=sudo)
+    if await files.exists(host, _LOGIND, sudo=sudo):
+        await files.remove(host, _LOGIND, sudo=sudo)
+        await files.remove_empty(host, _LOGIND.rpartition("/")[0], sudo=sudo)
+        await host.ask("systemctl", "reload", "systemd-logind", changes=True, sudo=sudo)
+
+
 async def remove_rules(host: Host, *, sudo: bool | None = None) -> None:
     """Remove the chains, tables and sets of addresses that packets are led by."""
     for tool in ("iptables", "ip6tables"):
         if told := without_chains(await _told(host, f"{tool}-save", sudo=sudo)):
             restore = (f"{tool}-restore", "--noflush")
             await host.run(*restore, stdin=told.encode(), sudo=sudo)
-    for family, name in _tables(await _told(host, "nft", "-j", "list", "tables", sudo=sudo)):
-        await host.run("nft", "delete", "table", family, name, sudo=sudo)
+    await _remove_tables(host, sudo)
     for name in (await _told(host, "ipset", "list", "-name", sudo=sudo)).split():
         if name.startswith(_SETS):
             await host.run("ipset", "destroy", name, sudo=sudo)
+
+
+async def _remove_tables(host: Host, sudo: bool | None) -> None:
+    told = await host.ask("nft", "-j", "list", "tables", sudo=sudo, env=C_LOCALE)
+    if told.ok:
+        for family, name in _tables(told.text):
+            await host.run("nft", "delete", "table", family, name, sudo=sudo)
+    elif image := await containers.image_like(
+        host, containers.KUBERNETES, "/kube-proxy:", sudo=sudo
+    ):
+        # An nft that is older than the one of kube-proxy may not even be able to read its tables.
+        clean = ("/usr/local/bin/kube-proxy", "--cleanup")
+        await containers.run_once(host, containers.KUBERNETES, image, *clean, sudo=sudo)
 
 
 def without_chains(saved: str) -> str:

@@ -35,6 +35,9 @@ class Ledger(Protocol):
     async def recall_first(self, resource: str) -> Prior | None:
         """The state before the first change by any run of its name, or None if there was none."""
 
+    async def knows(self, resource: str) -> bool:
+        """Whether a state before any change of ours is known."""
+
     async def forget(self) -> None:
         """Drop every resource of the host."""
 
@@ -163,6 +166,8 @@ class StepContext(msgspec.Struct, frozen=True):
     attempt: int = 1
     waited: float = 0.0
     """Seconds that `run` has asked to wait for in this attempt, and has waited."""
+    took: float = 0.0
+    """Seconds from the start of the unit to its failure; only `diagnose` is told."""
     dry_run: bool = False
     say: Say = _silent
     """Takes a stream name and a line of text for the log."""

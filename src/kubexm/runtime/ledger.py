@@ -71,6 +71,12 @@ class HostLedger:
             book.first[resource] = await self._copied(self._name(resource))
         return book.first.get(resource)
 
+    async def knows(self, resource: str) -> bool:
+        """Whether a state before our changes is known, by the store or by the host."""
+        book = self._book
+        is_stored = resource in book.known or resource in book.found
+        return is_stored or self._name(resource) in await self._copies()
+
     async def forget(self) -> None:
         """Drop all that is known of the host; what nobody takes back any more."""
         book = self._book

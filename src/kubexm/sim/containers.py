@@ -35,6 +35,8 @@ class Started(msgspec.Struct, frozen=True, omit_defaults=True):
     systemd_cgroup: bool = False
     sandbox: str = ""
     hosts_dir: str = ""
+    logins: frozenset[str] = frozenset()
+    """The servers that it knows a login for."""
     version: str = ""
 
 
@@ -43,9 +45,16 @@ class Containerd(Daemon):
 
     def starts(self, start: Start) -> Sequence[Socket]:
         config = _config(start)
-        started = _started(config, start.version)
+        try:
+            started = _started(config, start.version)
+            grpc = _table(config, "grpc")
+        except _NoTable as error:
+            raise Ended(f"containerd: failed to load TOML: {error}") from error
         start.shell.files.make_directory(f"{started.root}/{_STORE}", 0o711, parents=True)
-        socket = config.get("grpc", {}).get("address", layout.CONTAINERD_SOCKET)
+        start.shell.run(("chmod", "0700", started.root))
+        for place in layout.CONTAINERD_STATE:
+            start.shell.files.make_directory(place, 0o711, parents=True)
+        socket = grpc.get("address", layout.CONTAINERD_SOCKET)
         start.shell.files.make_directory(dirname(socket), 0o711, parents=True)
         start.shell.files.write(socket, b"", mode=0o660)
         if start.shell.files.lookup(layout.CNI_CONFIG) is None:
@@ -55,8 +64,8 @@ class Containerd(Daemon):
 
     def stops(self, shell: Shell, unit: str) -> None:
         shell.state.set(_CELL, None)
-        if shell.files.lookup(dirname(layout.CONTAINERD_SOCKET)) is not None:
-            shell.files.remove_tree(dirname(layout.CONTAINERD_SOCKET))
+        if shell.files.lookup(layout.CONTAINERD_SOCKET) is not None:
+            shell.files.remove(layout.CONTAINERD_SOCKET)
 
 
 def started(shell: Shell) -> Started | None:
@@ -81,6 +90,19 @@ def sandbox_image(shell: Shell) -> str:
     """The image that holds the network of a pod."""
     found = started(shell)
     return "" if found is None else found.sandbox
+
+
+def wanted_logins(shell: Shell) -> frozenset[str]:
+    """The servers that want a login: those that the host has one for, read by containerd or not."""
+    found, file = started(shell), shell.files.lookup(layout.CONTAINERD_CONFIG)
+    read = frozenset[str]() if found is None else found.logins
+    if file is None:
+        return read
+    try:
+        written = tomllib.loads(shell.files.read(layout.CONTAINERD_CONFIG).decode())
+        return read | _logins(_images(written))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, _NoTable):
+        return read
 
 
 def images(shell: Shell, namespace: str = KUBERNETES) -> set[str]:
@@ -115,7 +137,7 @@ def can_pull(shell: Shell, image: str) -> str:
     found = started(shell)
     if found is None:
         return _no_daemon()
-    return registries.obstacle(shell, image, found.hosts_dir)
+    return registries.obstacle(shell, image, found.hosts_dir, wanted_logins(shell) - found.logins)
 
 
 def pull(shell: Shell, image: str, namespace: str = KUBERNETES) -> str:
@@ -171,21 +193,53 @@ def _config(start: Start) -> dict[str, Any]:
 
 
 def _started(config: dict[str, Any], version: str) -> Started:
-    plugins = config.get("plugins", {})
+    images = _images(config)
     if config["version"] == 2:
-        runtime = images = plugins.get(_OLD, {})
-        sandbox = images.get("sandbox_image", "")
+        runtime, sandbox = images, images.get("sandbox_image", "")
     else:
-        runtime, images = plugins.get(_RUNTIME, {}), plugins.get(_IMAGES, {})
-        sandbox = images.get("pinned_images", {}).get("sandbox", "")
-    runc = runtime.get("containerd", {}).get("runtimes", {}).get("runc", {})
+        runtime = _table(config, "plugins", _RUNTIME)
+        sandbox = _table(images, "pinned_images").get("sandbox", "")
+    options = _table(runtime, "containerd", "runtimes", "runc", "options")
     return Started(
         root=config.get("root", _ROOT),
-        systemd_cgroup=runc.get("options", {}).get("SystemdCgroup", False),
+        systemd_cgroup=options.get("SystemdCgroup", False),
         sandbox=sandbox or "registry.k8s.io/pause:3.10",
-        hosts_dir=images.get("registry", {}).get("config_path", ""),
+        hosts_dir=_table(images, "registry").get("config_path", ""),
+        logins=_logins(images),
         version=version,
     )
 
 
+def _images(config: dict[str, Any]) -> dict[str, Any]:
+    """What a configuration says of images."""
+    plugin = _OLD if config.get("version") == 2 else _IMAGES
+    return _table(config, "plugins", plugin)
+
+
+def _logins(images: dict[str, Any]) -> frozenset[str]:
+    """The servers with a name and a password."""
+    known = _table(images, "registry", "configs")
+    given = {host: _table(known, host, "auth") for host in known}
+    return frozenset(host for host in given if {"username", "password"} <= given[host].keys())
+
+
+class _NoTable(ValueError):
+    """What containerd says of a value where it wants a table."""
+
+    def __init__(self, name: str, value: Any) -> None:
+        kind = _KINDS.get(type(value), "array")
+        super().__init__(f"toml: cannot decode TOML {kind} `{name}` into a Go value of type map")
+
+
+def _table(config: dict[str, Any], *names: str) -> dict[str, Any]:
+    """A table of a configuration, or of a part of it; an empty one if it is not there."""
+    found = config
+    for name in names:
+        found = found.get(name, {})
+        if not isinstance(found, dict):
+            raise _NoTable(name, found)
+    return found
+
+
+_KINDS = {str: "string", bool: "boolean", int: "integer", float: "float"}
 DAEMON = Containerd()

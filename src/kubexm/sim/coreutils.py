@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import re
 from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from posixpath import basename, join
 
 from kubexm.connector.base import STAT, Completed
@@ -82,6 +83,13 @@ def head(shell: Shell, args: Sequence[str]) -> Completed:
     return Completed(0, shell.files.read(shell.path(paths[0]))[: int(given["c"])])
 
 
+def tail(shell: Shell, args: Sequence[str]) -> Completed:
+    given, paths = options(shell, args, valued="c")
+    if "c" not in given or len(paths) != 1:
+        raise shell.unexpected()
+    return Completed(0, shell.files.read(shell.path(paths[0]))[-int(given["c"]) :])
+
+
 def dd(shell: Shell, args: Sequence[str]) -> Completed:
     given = dict(arg.partition("=")[::2] for arg in args)
     if not given.keys() <= {"if", "bs", "skip", "count", "iflag", "status"} or "if" not in given:
@@ -94,16 +102,30 @@ def dd(shell: Shell, args: Sequence[str]) -> Completed:
 
 
 def find(shell: Shell, args: Sequence[str]) -> Completed:
-    """Only as it is called for the checksums of what is a file."""
+    """Only as it is called for the checksums of what is a file, and for files that are new."""
     match list(args):
         case ["-L", *paths, "-maxdepth", "0", "-type", "f", "-exec", "sha256sum", "--", "{}", "+"]:
             pass
+        case [top, "-mindepth", least, "-maxdepth", most, "-name", name, "-mmin", _] if (
+            least == most
+        ):
+            # No file of a world has a time, so all are new.
+            paths = [path for path in _below(shell, top, int(least)) if fnmatchcase(path, name)]
+            return said("".join(f"{path}\n" for path in paths))
         case _:
             raise shell.unexpected()
     missing = [path for path in paths if not _holds(shell, "-e", shell.path(path))]
     summed = sha256sum(shell, [path for path in paths if _holds(shell, "-f", shell.path(path))])
     complaints = "".join(f"find: '{path}': No such file or directory\n" for path in missing)
     return Completed(1 if missing else 0, summed.stdout, complaints.encode())
+
+
+def _below(shell: Shell, path: str, depth: int) -> list[str]:
+    """What lies so deep below a directory."""
+    if depth == 0:
+        return [path]
+    names = shell.files.children(shell.path(path))
+    return [found for name in names for found in _below(shell, f"{path}/{name}", depth - 1)]
 
 
 def sha256sum(shell: Shell, args: Sequence[str]) -> Completed:
@@ -321,6 +343,7 @@ PROGRAMS: Mapping[str, Program] = {
     "rmdir": rmdir,
     "sha256sum": sha256sum,
     "stat": stat,
+    "tail": tail,
     "test": test,
     "touch": touch,
 }

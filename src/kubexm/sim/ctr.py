@@ -42,7 +42,18 @@ def ctr(shell: Shell, args: Sequence[str]) -> Completed:
             if not containers.is_running(shell):
                 return failed(f"ctr: {containers.can_run(shell)}")
             return _VERBS[group, verb](shell, namespace, words)
+        case ["run", "--rm", "--net-host", "--privileged", image, _, program, "--cleanup"]:
+            return _cleaned(shell, namespace, image, program)
     raise shell.unexpected()
+
+
+def _cleaned(shell: Shell, namespace: str, image: str, program: str) -> Completed:
+    """What kube-proxy leaves in the kernel, it can take away itself; here it leaves nothing."""
+    if why := containers.can_run(shell):
+        return failed(f"ctr: {why}")
+    if not containers.has(shell, image, namespace):
+        return failed(f'ctr: image "{image}": not found')
+    return OK if program.endswith("/kube-proxy") else failed(f'exec: "{program}": not found', 127)
 
 
 def _namespace(args: Sequence[str]) -> tuple[str, list[str]]:
@@ -66,12 +77,13 @@ def _list(shell: Shell, namespace: str, words: Sequence[str]) -> Completed:
 def _pull(shell: Shell, namespace: str, words: Sequence[str]) -> Completed:
     match words:
         case ["--hosts-dir", directory, name]:
-            why = registries.obstacle(shell, name, directory)
+            pass
         case [name] if not name.startswith("-"):
-            why = registries.obstacle(shell, name, "")
+            directory = ""
         case _:
             raise shell.unexpected()
-    if why:
+    # Logins are for Kubernetes alone: ctr asks as nobody in particular.
+    if why := registries.obstacle(shell, name, directory, containers.wanted_logins(shell)):
         return failed(f"ctr: {why}")
     containers.keep(shell, name, namespace)
     return OK
@@ -88,6 +100,16 @@ def _import(shell: Shell, namespace: str, words: Sequence[str]) -> Completed:
         return failed("ctr: no match for platform in manifest: not found")
     containers.keep(shell, found[1], namespace)
     return said(f"{found[1]} saved\n")
+
+
+def _export(shell: Shell, namespace: str, words: Sequence[str]) -> Completed:
+    if len(words) != 2 or words[0].startswith("-"):
+        raise shell.unexpected()
+    path, name = words
+    if not containers.has(shell, name, namespace):
+        return failed(f'ctr: image "{name}": not found')
+    shell.files.write(shell.path(path), image_text(name, standins.machine_arch(shell)).encode())
+    return OK
 
 
 def _tag(shell: Shell, namespace: str, words: Sequence[str]) -> Completed:
@@ -140,6 +162,7 @@ _VERBS: Mapping[tuple[str, str], Callable[[Shell, str, Sequence[str]], Completed
     **dict.fromkeys((("images", "ls"), ("image", "ls"), ("images", "list")), _list),
     ("images", "pull"): _pull,
     ("images", "import"): _import,
+    ("images", "export"): _export,
     ("images", "tag"): _tag,
     **dict.fromkeys((("snapshots", "delete"), ("snapshots", "rm")), _end),
     **dict.fromkeys((("images", "rm"), ("images", "remove")), _remove),

@@ -44,10 +44,10 @@ def node_name(shell: Shell, registration: Registration) -> str:
 
 
 def require_healthy(shell: Shell) -> None:
-    """Wait for the kubelet; one that has come up has made the places of logs."""
+    """Wait for the kubelet; one that has come up has made the places of logs and drivers."""
     if why := kubelet.obstacle(shell):
         raise Failed(f"failed while waiting for the kubelet to start: {why}")
-    for path in layout.POD_LOGS:
+    for path in (*layout.POD_LOGS, f"{layout.KUBELET_PLUGINS}/kubelet-plugins/volume/exec"):
         shell.files.make_directory(path, parents=True)
 
 

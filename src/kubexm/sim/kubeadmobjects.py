@@ -128,7 +128,15 @@ def new_token(cluster: Cluster, lifetime: float = _DAY, given: str = "") -> str:
     id, _, secret = token.partition(".")
     expires = time.time() + lifetime if lifetime else 0.0
     cluster.set_note(_ADMITTED + id, msgspec.json.encode(_Token(secret, expires)).decode())
+    _sign(cluster, id)
     return token
+
+
+def _sign(cluster: Cluster, id: str) -> None:
+    """Tell who has a token of the cluster."""
+    if (info := cluster.get(Ref(CONFIG_MAP, PUBLIC, "cluster-info"))) is not None:
+        signed = {f"jws-kubeconfig-{id}": "e30..simulated"}
+        _config_map(cluster, PUBLIC, "cluster-info", {**info["data"], **signed})
 
 
 def token_obstacle(cluster: Cluster, token: str) -> str:

@@ -10,7 +10,7 @@ from kubexm.connector.base import Completed
 from kubexm.sim import kubeobjects, kubeworkloads
 from kubexm.sim.kubectlwords import Words
 from kubexm.sim.kubedocs import Object, documents, part, section
-from kubexm.sim.kubekinds import POD, Kind
+from kubexm.sim.kubekinds import EVENT, POD, Kind
 from kubexm.sim.kubeready import Standing
 from kubexm.sim.kubescheduling import selected
 from kubexm.sim.kubestore import Ref
@@ -63,6 +63,9 @@ def _every(words: Words, standing: Standing, kind: Kind) -> Iterator[Found]:
     if kind == POD:
         for pod in kubeworkloads.pods(standing, namespace):
             yield Ref(POD, pod["metadata"]["namespace"], pod["metadata"]["name"]), pod
+    if kind == EVENT:
+        for event in kubeworkloads.events(standing, namespace):
+            yield Ref(EVENT, event["metadata"]["namespace"], event["metadata"]["name"]), event
     yield from words.api.cluster.all(kind, namespace if kind.namespaced else "")
 
 

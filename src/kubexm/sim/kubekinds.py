@@ -84,6 +84,11 @@ _BUILT_IN = (
         "storage.k8s.io", "StorageClass:storageclasses:sc CSIDriver:csidrivers", namespaced=False
     ),
     *_kinds("scheduling.k8s.io", "PriorityClass:priorityclasses:pc", namespaced=False),
+    *_kinds(
+        "certificates.k8s.io",
+        "CertificateSigningRequest:certificatesigningrequests:csr",
+        namespaced=False,
+    ),
     *_kinds("node.k8s.io", "RuntimeClass:runtimeclasses", namespaced=False),
     *_kinds("apiregistration.k8s.io", "APIService:apiservices", namespaced=False),
     *_kinds(
@@ -117,9 +122,17 @@ BY_NAME: Mapping[str, Kind] = {kind.name: kind for kind in _BUILT_IN}
 _BY_DOCUMENT: Mapping[tuple[str, str], Kind] = {
     (version, kind.kind): kind for kind in _BUILT_IN for version in kind.api_versions
 }
-NAMESPACE, NODE, POD, SECRET, CONFIG_MAP, SERVICE_ACCOUNT = (
+NAMESPACE, NODE, POD, EVENT, SECRET, CONFIG_MAP, SERVICE_ACCOUNT = (
     BY_NAME[name]
-    for name in ("namespaces", "nodes", "pods", "secrets", "configmaps", "serviceaccounts")
+    for name in (
+        "namespaces",
+        "nodes",
+        "pods",
+        "events",
+        "secrets",
+        "configmaps",
+        "serviceaccounts",
+    )
 )
 DEPLOYMENT, DAEMON_SET, STATEFUL_SET = (
     BY_NAME[f"{name}.apps"] for name in ("deployments", "daemonsets", "statefulsets")

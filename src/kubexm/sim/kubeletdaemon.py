@@ -43,7 +43,7 @@ class Kubelet(Daemon):
         return "active"
 
     def says(self, shell: Shell) -> str:
-        return kubelet.obstacle(shell)
+        return kubelet.obstacle(shell) or "\n".join(_complaints(shell))
 
     def sockets(self, shell: Shell) -> Sequence[Socket]:
         if kubelet.obstacle(shell):
@@ -59,6 +59,20 @@ class Kubelet(Daemon):
     def addresses(self, shell: Shell) -> Mapping[str, int]:
         """The virtual address, if kube-vip runs here and its API server lets it."""
         return {address: 1 for address in _virtual(shell) if _is_let(shell)}
+
+
+def _complaints(shell: Shell) -> Iterator[str]:
+    """A line for each static pod that does not run, or for that there can be none."""
+    directory = kubelet.configuration(shell).get("staticPodPath")
+    if directory and shell.files.lookup(directory) is None:
+        said = (
+            f'"Unable to read config path" err="path does not exist, ignoring" path="{directory}"'
+        )
+        yield f"E0101 00:00:00.000000    4242 file_linux.go:61] {said}"
+    for pod in kubepods.every(shell):
+        if why := kubepods.obstacle(shell, pod):
+            said = f'"Error syncing pod, skipping" err="{why}" pod="kube-system/{pod.name}"'
+            yield f"E0101 00:00:00.000000    4242 pod_workers.go:1338] {said}"
 
 
 def _announce(shell: Shell) -> None:

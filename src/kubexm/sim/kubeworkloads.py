@@ -18,6 +18,7 @@ from kubexm.sim.kubestore import Ref
 
 WORKLOADS = (DAEMON_SET, DEPLOYMENT, STATEFUL_SET)
 _UNSCHEDULED = "no nodes are available: none is ready, free of taints and selected by the pod"
+_PULL, _SANDBOX = "Failed to pull image", "Failed to create pod sandbox"
 
 
 class Pod(msgspec.Struct, frozen=True):
@@ -55,6 +56,27 @@ def pods(standing: Standing, namespace: str = "") -> Iterator[Object]:
             yield from map(_shown, _pods(standing, ref, found))
     if namespace in ("", "kube-system"):
         yield from map(_shown, _static(standing))
+
+
+def events(standing: Standing, namespace: str = "") -> Iterator[Object]:
+    """What kubelets complain of, of the pods that they can't run."""
+    for kind in WORKLOADS:
+        for ref, found in standing.api.cluster.all(kind, namespace):
+            troubled = (pod for pod in _pods(standing, ref, found) if pod.node and pod.trouble)
+            yield from map(_event, troubled)
+
+
+def _event(pod: Pod) -> Object:
+    name, namespace = pod.ref.name, pod.ref.namespace
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{name}.{_suffix(pod.trouble)}", "namespace": namespace},
+        "involvedObject": {"kind": "Pod", "name": name, "namespace": namespace},
+        "type": "Warning",
+        "reason": "FailedCreatePodSandBox" if _SANDBOX in pod.trouble else "Failed",
+        "message": pod.trouble,
+    }
 
 
 def _status(standing: Standing, ref: Ref, found: Object) -> Object:
@@ -137,7 +159,8 @@ def _static(standing: Standing) -> Iterator[Pod]:
         if there is None or standing.kubelet_obstacle(name):
             continue
         for pod in every(there):
-            containers = [{"name": pod.name, "image": image} for image in pod.images]
+            containers: list[Object] = [{"name": pod.name, "image": one} for one in pod.images]
+            containers[0]["command"] = [*pod.command]
             ref = Ref(POD, "kube-system", f"{pod.name}-{name}")
             labels = {"component": pod.name, "tier": "control-plane"}
             yield Pod(ref, labels, {"containers": containers}, name, static_obstacle(there, pod))
@@ -164,7 +187,8 @@ def _shown(pod: Pod) -> Object:
 
 def _state(pod: Pod) -> Object:
     if pod.trouble:
-        return {"waiting": {"reason": "ContainerCreating", "message": pod.trouble}}
+        reason = "ErrImagePull" if pod.trouble.startswith(_PULL) else "ContainerCreating"
+        return {"waiting": {"reason": reason, "message": pod.trouble}}
     return {"running": {}}
 
 

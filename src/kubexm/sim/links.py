@@ -21,6 +21,8 @@ def ip(shell: Shell, args: Sequence[str]) -> Completed:
     match words:
         case ["link", "show"]:
             return said("".join(f"{line}\n" for line in _links(shell)))
+        case ["netns", "list"]:
+            return OK
         case ["link", "delete" | "del", name]:
             return _without(shell, f"{_LINK}{name}", f'Cannot find device "{name}"')
         case ["addr" | "address", "show", *_]:

@@ -64,7 +64,7 @@ class Network:
             address: name for name, own in settings.addresses.items() for address in own
         }
         places = (*settings.balancers, *settings.site)
-        self._site = {place.rpartition(":")[0] for place in places}
+        self._site = {place.rpartition(":")[0].strip("[]") for place in places}
         self._all_known = False
 
     def addresses(self, name: str) -> tuple[str, ...]:
@@ -106,9 +106,15 @@ class Network:
             return found
         if name == "localhost":
             return ("127.0.0.1",)
-        if name in self._settings.addresses or self._member(name) is not None:
+        if self._knows(at, name):
             return self.addresses(name)
         return (OUTSIDE,) if self._settings.outside and _is_public(name) else ()
+
+    def _knows(self, at: Member, name: str) -> bool:
+        """Whether a host knows one of the world without its hosts file, and be it itself."""
+        if not self._settings.names and name != at.name:
+            return False
+        return name in self._settings.addresses or self._member(name) is not None
 
     def listens(self, at: Member, where: str, port: int) -> bool:
         """Whether somebody accepts connections there."""
@@ -119,9 +125,8 @@ class Network:
         return tuple(dict.fromkeys(self._ends(at, where, port, _MOST_HOPS)))
 
     def _accepts(self, at: Member, address: str, port: int) -> bool:
-        if (
-            place := f"{address}:{port}"
-        ) in self._settings.balancers or place in self._settings.site:
+        place = _place(address, port)
+        if place in self._settings.balancers or place in self._settings.site:
             return True
         if address == OUTSIDE or (self._settings.outside and self._is_outside(address)):
             return port in _OUTSIDE_PORTS
@@ -130,7 +135,7 @@ class Network:
 
     def _ends(self, at: Member, where: str, port: int, hops: int) -> Iterator[str]:
         for address in self.resolved(at, where) if hops else ():
-            behind = self._settings.balancers.get(f"{address}:{port}")
+            behind = self._settings.balancers.get(_place(address, port))
             if behind is not None:
                 yield from self._each(at, behind, hops - 1)
                 continue
@@ -170,6 +175,11 @@ class Network:
             self._all_known = True
             for name in self._names():
                 self.joined(name)
+
+
+def _place(address: str, port: int) -> str:
+    """An address and a port as settings have them: IPv6 in brackets."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 def _is_address(name: str) -> bool:

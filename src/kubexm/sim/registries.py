@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -37,12 +37,17 @@ class Source(msgspec.Struct, frozen=True):
     """Whether the path of the URL is that of the API, and nothing is added to it."""
 
 
-def obstacle(shell: Shell, image: str, hosts_dir: str) -> str:
-    """Why a host can't get an image; nothing if it can."""
+def obstacle(shell: Shell, image: str, hosts_dir: str, strangers_to: Collection[str] = ()) -> str:
+    """Why a host can't get an image; nothing if it can.
+
+    `strangers_to`: the servers that want a login which whoever asks does not have.
+    """
     registry, repository, tag = parts(image)
     why = ""
     for source in _sources(shell, registry, hosts_dir):
         why = _refused(shell, source, repository, tag)
+        if not why and urlsplit(source.url).netloc in strangers_to:
+            why = "failed to authorize: failed to fetch anonymous token: 401 Unauthorized"
         if not why:
             return ""
     return f'failed to resolve reference "{image}": {why}'

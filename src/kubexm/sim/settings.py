@@ -208,10 +208,12 @@ class WorldSettings(
     """Of hosts by name, the main one first; any other host gets one that is made up."""
     balancers: dict[str, tuple[str, ...]] = {}
     """Load balancers that are none of the hosts: where each hands connections on to, such as
-    `10.0.0.11:6443`, by its own address, or name, and port."""
+    `10.0.0.11:6443` or `[fd00::11]:6443`, by its own address, or name, and port."""
     site: tuple[str, ...] = ()
     """What the site has beside these hosts, such as a registry: `HOST:PORT` each, where somebody
     answers."""
+    names: bool = True
+    """Whether every host knows the others by name; else what its hosts file says counts."""
     outside: bool = True
     """Whether sites outside of the world answer."""
     bundled: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
@@ -100,6 +101,13 @@ def curl(shell: Shell, args: Sequence[str]) -> Completed:
     return _unanswered(35, "Connection reset by peer")
 
 
+def date(shell: Shell, args: Sequence[str]) -> Completed:
+    """Only what asks for seconds, which are those of the machine that simulates."""
+    if [*args] != ["+%s"]:
+        raise shell.unexpected()
+    return said(f"{time.time():.0f}\n")
+
+
 def _unanswered(code: int, why: str) -> Completed:
     return Completed(code, b"000", f"curl: ({code}) {why}\n".encode())
 
@@ -107,6 +115,7 @@ def _unanswered(code: int, why: str) -> Completed:
 PROGRAMS: Mapping[str, Program] = {
     "bash": bash,
     "curl": curl,
+    "date": date,
     "echo": echo,
     "false": false,
     "hostname": hostname,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
@@ -68,8 +68,9 @@ class Step:
     """After `run`, ask `precheck` again and fail if it still says needed."""
     uninterruptible = False
     """A cancel waits for it instead of ending it; its commands say the same to a later run."""
-    undoes_itself = False
-    """When `run` failed, call `rollback` at once."""
+    undoes_itself: bool | Literal["going back"] = False
+    """When `run` failed, call `rollback` at once; or only in a run that goes back then, and would
+    take away what the rollback needs."""
     declares_intent = False
     """Its start is durable before `run`: it keeps a ledger, or its precheck can't be relied on."""
     reads_facts = False

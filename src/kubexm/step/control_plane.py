@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 
 from kubexm.common import layout
 from kubexm.errors import StepFailed
 from kubexm.pki import reading
 from kubexm.plan.node import Key
-from kubexm.runner import files, kubeadm, services
+from kubexm.runner import files, kubeadm, kubectl, services
 from kubexm.runner.host import Command, Completed, Host
 from kubexm.runtime.contexts import StepContext
+from kubexm.step import static_pods
 from kubexm.step.contract import Minter, Outcome, Step, Verdict
-from kubexm.step.kubeadm import JOIN
+from kubexm.step.kubeadm import JOIN, why_not
 from kubexm.step.parameters import require_absolute, require_argv, require_names
 from kubexm.step.registry import step
 
 _CA = f"{layout.PKI}/ca.crt"
+_SIGNING = 20.0
+"""Seconds after which hosts try it without; kubeadm waits for minutes by itself."""
+_INTERVAL = 0.3
 
 
 @step("kubeadm-phase")
 class PhasesDone(Step):
     """Parts of a control plane are as these files say: phases of `kubeadm init` were run with them.
 
-    The host keeps a record of the files; where they differ from it, the phases are run again.
+    It ends when the pods of the control plane run as their files say from then on. The host keeps a
+    record of the files; where they differ from it, the phases are run again.
     `records` of a `kubeadm-init` or `kubeadm-join` step makes the first record.
 
     ```yaml
@@ -93,6 +100,9 @@ class PhasesDone(Step):
             await self._go_by(ctx, now)
         return now != recorded
 
+    async def diagnose(self, ctx: StepContext) -> str:
+        return await why_not(ctx, self.sudo)
+
     @property
     def resources(self) -> tuple[str, ...]:
         return (f"kubeadm-phase:{self.record}",)
@@ -101,6 +111,7 @@ class PhasesDone(Step):
         for words in self.phases:
             command = kubeadm.phase(ctx.host, words, self.config, sudo=self.sudo)
             await kubeadm.done(ctx.host, command)
+        await static_pods.awaited(ctx.host, sudo=self.sudo)
         await services.record(ctx.host, self.record, digest, sudo=self.sudo)
 
     async def _look(self, ctx: StepContext) -> tuple[str, str]:
@@ -152,6 +163,22 @@ class JoinToken(Minter):
                 f"there is no `{_CA}`", hint="run it on a control plane, after `kubeadm-init`"
             )
         token = await kubeadm.made_token(ctx.host, 2 * self.ttl, sudo=self.sudo)
+        await _signed(ctx.host, token, self.sudo)
         return Outcome(
             values={JOIN: {"token": token, "caHashes": [reading.public_key_hash(certificate)]}}
         )
+
+
+async def _signed(host: Host, token: str, sudo: bool | None) -> None:
+    """Return once the cluster tells of itself to who has this token, which takes a moment.
+
+    Who joins before that looks again after five seconds, and so for every host that does.
+    """
+    sign, where = f"jws-kubeconfig-{token.partition('.')[0]}", ("-n", "kube-public")
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_SIGNING):
+            while True:
+                found = await kubectl.get(host, *where, "configmap/cluster-info", sudo=sudo)
+                if any(sign in info.get("data", {}) for info in found):
+                    return
+                await asyncio.sleep(_INTERVAL)

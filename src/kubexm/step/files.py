@@ -351,7 +351,7 @@ class Directory(Step):
     def summary(self) -> str:
         return f"directory {self.path}"
 
-    def probe(self, host: Host) -> Sequence[Command]:
+    def probe(self, host: Host) -> Sequence[Command] | None:
         return (files.stat_command(host, self.path, sudo=self.sudo),)
 
     def judge(self, answers: Sequence[Completed]) -> Verdict:

@@ -7,7 +7,8 @@ from dataclasses import field
 from typing import Any
 
 from kubexm.errors import StepFailed
-from kubexm.runner import files, helm, kubectl
+from kubexm.runner import files, helm, kubectl, pod_evidence
+from kubexm.runner.diagnosis import report
 from kubexm.runner.helm import Release
 from kubexm.runner.host import Command, Completed, Host
 from kubexm.runtime.contexts import StepContext
@@ -136,6 +137,10 @@ class Released(Step):
                 return "the API server does not answer"
             raise
         return None
+
+    async def diagnose(self, ctx: StepContext) -> str:
+        place = ("-n", self.namespace)
+        return report(await pod_evidence.of_pods(ctx.host, *place, sudo=self.sudo))
 
     @property
     def resources(self) -> tuple[str, ...]:

@@ -44,6 +44,9 @@ class ImagePresent(Step):
     source: Literal["registry", "store"] = "registry"
     """Where it comes from: the registry of its name, or the one that containerd asks in its place,
     or the store of artifacts of the machine that runs kubexm."""
+    login: bool = False
+    """Whether a registry asks who we are: then it is pulled by crictl, as it is for pods, with the
+    login that the settings of containerd have."""
     stored: str = ""
     """What the store calls it, if not by the same name."""
     arch: str = ""
@@ -65,7 +68,8 @@ class ImagePresent(Step):
 
     @classmethod
     def looked_at(cls, params: Values) -> Values:
-        return {name: params[name] for name in ("name", "namespace", "sudo") if name in params}
+        names = ("name", "login", "namespace", "sudo")
+        return {name: params[name] for name in names if name in params}
 
     def summary(self) -> str:
         return f"image {self.name}"
@@ -78,27 +82,46 @@ class ImagePresent(Step):
         return (f"image:{self.namespace}/{self.name}",)
 
     def probe(self, host: Host) -> Sequence[Command]:
-        return (containers.image_command(host, self.namespace, self.name, sudo=self.sudo),)
+        return (containers.image_command(host, self.namespace, self._kept_as, sudo=self.sudo),)
 
     def judge(self, answers: Sequence[Completed]) -> Verdict:
-        if containers.has_image(answers[0], self.name):
+        if containers.has_image(answers[0], self._kept_as):
             return Verdict.holds()
         return Verdict.needed("containerd does not have it", "+")
 
     async def run(self, ctx: StepContext) -> None:
         answers = await ctx.host.batch(self.probe(ctx.host))
-        there = containers.has_image(answers[0], self.name)
+        there = containers.has_image(answers[0], self._kept_as)
         await ctx.ledger.remember(self.resources[0], {"there": there})
-        if self.source == "registry":
-            await containers.pull(ctx.host, self.namespace, self.name, sudo=self.sudo)
-        else:
+        if self.source == "store":
             await self._take(ctx)
+        elif self.login:
+            await self._pull_with_login(ctx.host)
+        else:
+            await containers.pull(ctx.host, self.namespace, self.name, sudo=self.sudo)
 
     async def rollback(self, ctx: StepContext) -> None:
         prior = ctx.ledger.recall(self.resources[0])
         if prior is not None and not prior["there"]:
-            await containers.drop(ctx.host, self.namespace, self.name, sudo=self.sudo)
+            await containers.drop(ctx.host, self.namespace, self._kept_as, sudo=self.sudo)
         await self._clear(ctx.host)
+
+    @property
+    def _kept_as(self) -> str:
+        """What containerd calls it."""
+        return containers.kept_as(self.name) if self.login else self.name
+
+    async def _pull_with_login(self, host: Host) -> None:
+        await containers.pull_for_kubernetes(host, self.name, sudo=self.sudo)
+        if self.namespace == containers.KUBERNETES:
+            return
+        # Only Kubernetes has logins. What it has pulled for others, and no pod uses, the kubelet
+        # takes away when it needs the room.
+        path = self._archive(host)
+        await files.make_directory(host, path.rpartition("/")[0], sudo=self.sudo)
+        await containers.write(host, containers.KUBERNETES, self._kept_as, path, sudo=self.sudo)
+        await containers.take(host, self.namespace, path, sudo=self.sudo)
+        await self._clear(host)
 
     async def _take(self, ctx: StepContext) -> None:
         """Bring the image as an archive, which goes when containerd has it."""

@@ -75,9 +75,9 @@ class KernelSettings(Step):
         *answers, _ = await ctx.host.batch(self.probe(ctx.host))
         for key, answer in zip(self.settings, answers, strict=True):
             await ctx.ledger.remember(f"sysctl:{key}", {"value": sysctl.value_of(answer, key)})
-        for key, wanted in self._wanted.items():
-            if await sysctl.value(ctx.host, key, sudo=self.sudo) != wanted:
-                await sysctl.set_now(ctx.host, key, wanted, sudo=self.sudo)
+        await self._set(ctx.host, answers)
+        # What was as wanted may be otherwise now, by what was set beside it.
+        await self._set(ctx.host, (await ctx.host.batch(self.probe(ctx.host)))[:-1])
         await _write(ctx, self._path, self._text, self.sudo)
 
     async def rollback(self, ctx: StepContext) -> None:
@@ -90,6 +90,12 @@ class KernelSettings(Step):
                 continue
             if found != prior["value"]:
                 await sysctl.set_now(ctx.host, key, prior["value"], sudo=self.sudo)
+
+    async def _set(self, host: Host, answers: Sequence[Completed]) -> None:
+        """Set what is otherwise than wanted."""
+        for (key, wanted), answer in zip(self._wanted.items(), answers, strict=True):
+            if sysctl.value_of(answer, key) != wanted:
+                await sysctl.set_now(host, key, wanted, sudo=self.sudo)
 
     @property
     def resources(self) -> tuple[str, ...]:

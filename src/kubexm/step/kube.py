@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 from kubexm.errors import StepFailed
 from kubexm.plan.node import Key
-from kubexm.runner import kubectl, workloads
+from kubexm.runner import kubectl, pod_evidence, workloads
+from kubexm.runner.diagnosis import Section, report
 from kubexm.runner.host import Command, Completed, Host
 from kubexm.runner.kubectl import Object
 from kubexm.runtime.contexts import StepContext
+from kubexm.step import let_in
 from kubexm.step.contract import NotYet, Outcome, Reader, Step, Verdict
 from kubexm.step.parameters import require_names
 from kubexm.step.registry import step
@@ -65,11 +67,9 @@ class RolledOut(Step):
         if workload is None:
             return ""
         wanted = kubectl.selector(workload["spec"]["selector"].get("matchLabels", {}))
-        pods = await kubectl.get(ctx.host, "pods", *place, "-l", wanted, sudo=self.sudo)
-        chosen = ("--field-selector", "type=Warning")
-        events = await kubectl.get(ctx.host, "events", *place, *chosen, sudo=self.sudo)
-        names = [workload["metadata"]["name"], *(pod["metadata"]["name"] for pod in pods)]
-        return "\n".join([*_troubles(pods), *workloads.warnings(events, names)])
+        about = (workload["metadata"]["name"],)
+        words = (*place, "-l", wanted)
+        return report(await pod_evidence.of_pods(ctx.host, *words, about=about, sudo=self.sudo))
 
 
 @step("node-ready")
@@ -110,8 +110,7 @@ class NodeReady(Step):
         return await awaited(self, ctx)
 
     async def diagnose(self, ctx: StepContext) -> str:
-        there = ("-A", "--field-selector", f"spec.nodeName={self.node}")
-        return "\n".join(_troubles(await kubectl.get(ctx.host, "pods", *there, sudo=self.sudo)))
+        return report(await pod_evidence.of_nodes(ctx.host, (self.node,), sudo=self.sudo))
 
 
 @step("pod-networks")
@@ -153,7 +152,9 @@ class PodNetworks(Reader):
         found = await kubectl.get(ctx.host, "nodes", sudo=self.sudo)
         networks = {node["metadata"]["name"]: _networks(node) for node in found}
         # Of one that has not joined somebody else has told already.
+        absent = [name for name in self.nodes if name not in networks]
         missing = [name for name in self.nodes if networks.get(name) == []]
+        missing += await let_in.expected(ctx.host, absent, sudo=self.sudo)
         if not missing and networks:
             return Outcome(changed=False, values={self.value: networks})
         said = f"no addresses for pods yet: {', '.join(missing) or 'no node has joined'}"
@@ -161,6 +162,12 @@ class PodNetworks(Reader):
             # Nobody makes them meanwhile: what is missing is made by steps before.
             raise StepFailed(said)
         return NotYet(INTERVAL, said)
+
+    async def diagnose(self, ctx: StepContext) -> str:
+        found = await kubectl.get(ctx.host, "nodes", sudo=self.sudo)
+        bare = [node["metadata"]["name"] for node in found if not _networks(node)]
+        said = Section("nodes", [f"node {name} has no addresses for pods" for name in bare])
+        return report((said, *await pod_evidence.of_nodes(ctx.host, bare, sudo=self.sudo)))
 
 
 def require_resource(resource: str, kinds: Sequence[str]) -> None:
@@ -182,7 +189,3 @@ async def awaited(waiting: Step, ctx: StepContext) -> Outcome | NotYet:
 
 def _networks(node: Object) -> list[str]:
     return list(node.get("spec", {}).get("podCIDRs", ()))
-
-
-def _troubles(pods: Sequence[Object]) -> list[str]:
-    return [trouble for pod in pods for trouble in workloads.troubles(pod)]

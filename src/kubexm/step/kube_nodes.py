@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from kubexm.common.counting import few
-from kubexm.runner import kubectl, workloads
-from kubexm.runner.host import Command, Completed, Host
+from kubexm.runner import kubectl, pod_evidence, workloads
+from kubexm.runner.diagnosis import report
 from kubexm.runtime.contexts import StepContext
+from kubexm.step import let_in
 from kubexm.step.contract import NotYet, Outcome, Step, Verdict
 from kubexm.step.kube import awaited
 from kubexm.step.parameters import require_names
@@ -39,18 +38,19 @@ class NodesReady(Step):
     def summary(self) -> str:
         return f"{len(self.nodes)} nodes are ready"
 
-    def probe(self, host: Host) -> Sequence[Command]:
-        return (kubectl.get_command(host, "nodes", sudo=self.sudo),)
-
-    def judge(self, answers: Sequence[Completed]) -> Verdict:
-        found = {node["metadata"]["name"]: node for node in kubectl.objects_of(answers[0])}
-        joined = [name for name in self.nodes if name in found]
-        late = [name for name in joined if workloads.not_ready(found[name])]
-        if late or not joined:
+    async def precheck(self, ctx: StepContext) -> Verdict:
+        nodes = await kubectl.get(ctx.host, "nodes", sudo=self.sudo)
+        found = {node["metadata"]["name"]: node for node in nodes}
+        late = [name for name in self.nodes if name in found and workloads.not_ready(found[name])]
+        absent = [name for name in self.nodes if name not in found]
+        late += await let_in.expected(ctx.host, absent, sudo=self.sudo)
+        if late or len(absent) == len(self.nodes):
             what = f"not ready: {few(late)}" if late else "none of them has joined"
             return Verdict.needed(what, "?")
-        absent = [name for name in self.nodes if name not in found]
         return Verdict.holds(f"without {few(absent)}, which did not join" if absent else "")
 
     async def run(self, ctx: StepContext) -> Outcome | NotYet:
         return await awaited(self, ctx)
+
+    async def diagnose(self, ctx: StepContext) -> str:
+        return report(await pod_evidence.of_nodes(ctx.host, self.nodes, sudo=self.sudo))

@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 
 from kubexm.common import layout
 from kubexm.errors import Refused
-from kubexm.runner import files, kubeadm, residue, services
+from kubexm.runner import files, host_evidence, kubeadm, residue, services
+from kubexm.runner.diagnosis import report
 from kubexm.runner.host import Command, Completed, Host
 from kubexm.runner.kubeadm import Marker, Role
 from kubexm.runtime.contexts import StepContext
@@ -24,7 +25,7 @@ from kubexm.templates.context import Format
 JOIN = "join"
 """The value of a `join-token` step: what a host needs to be let in."""
 _JOIN_CONFIG = f"{layout.SECRETS_IN_MEMORY}/kubeadm-join.yaml"
-_RESOURCE = "kubeadm"
+MEMBERSHIP = "kubeadm"
 """What the ledger calls that a host is a member of a cluster."""
 _KUBELET = "kubelet"
 _START_KUBELET = "kubelet-start"
@@ -46,12 +47,16 @@ class Member(Step):
     """Where the API server of the host listens."""
     etcd_data: str = "/var/lib/etcd"
     """Where etcd keeps its data, if kubeadm runs it."""
+    goes_with_cluster: bool = False
+    """Whether no other member stays when it is undone: then nobody is told that this one goes."""
     sudo: bool | None = None
     """Run as root through sudo; by default as `sudo` of the host says."""
 
     role: ClassVar[Role]
     uninterruptible = True
     declares_intent = True
+    # Without kubeadm and the container runtime nobody can take out what is half a member.
+    undoes_itself = "going back"
     verifies = True
 
     def __post_init__(self) -> None:
@@ -86,16 +91,21 @@ class Member(Step):
         await kubeadm.mark(ctx.host, Marker("done", self.role), sudo=self.sudo)
 
     async def rollback(self, ctx: StepContext) -> None:
-        if ctx.ledger.recall(self.resources[0]) is not None:
-            await Reset(sudo=self.sudo).take_out(ctx)
+        if ctx.ledger.recall(MEMBERSHIP) is None:
+            return
+        is_member, marker = _seen(await ctx.host.batch(self.probe(ctx.host)))
+        if is_member or marker is not None:
+            skipped = ("remove-etcd-member",) if self.goes_with_cluster else ()
+            await Reset(skip_phases=skipped, sudo=self.sudo).take_out(ctx)
+        # Who takes the cluster away later finds no kubeadm here, and nothing to be done by it.
+        await ctx.ledger.drop(MEMBERSHIP)
 
     async def diagnose(self, ctx: StepContext) -> str:
-        said = await kubeadm.last_words(ctx.host, sudo=self.sudo)
-        return "\n".join(said)
+        return await why_not(ctx, self.sudo)
 
     @property
     def resources(self) -> tuple[str, ...]:
-        return (_RESOURCE,)
+        return (MEMBERSHIP,)
 
     async def _become(self, ctx: StepContext, *, is_begun: bool, has_joined: bool) -> None:
         """Run kubeadm; `has_joined` if an earlier attempt got as far as the kubelet."""
@@ -268,18 +278,26 @@ class Reset(Step):
 
     async def run(self, ctx: StepContext) -> None:
         await self.take_out(ctx)
-        if await ctx.ledger.recall_first(_RESOURCE) is not None:
-            await ctx.ledger.drop(_RESOURCE)
+        if await ctx.ledger.recall_first(MEMBERSHIP) is not None:
+            await ctx.ledger.drop(MEMBERSHIP)
 
     async def take_out(self, ctx: StepContext) -> None:
         """Undo what kubeadm has done here, whatever the ledger says of it."""
         command = kubeadm.reset(ctx.host, skip_phases=self.skip_phases, sudo=self.sudo)
         await kubeadm.done(ctx.host, command)
+        await kubeadm.remove_kept(ctx.host, _JOIN_CONFIG, sudo=self.sudo)
+        await residue.remove_namespaces(ctx.host, sudo=self.sudo)
         await residue.remove_links(ctx.host, self.links, sudo=self.sudo)
         await residue.remove_rules(ctx.host, sudo=self.sudo)
         for path in self.paths:
             await files.remove(ctx.host, path, recursive=True, sudo=self.sudo)
+        await residue.remove_settings(ctx.host, sudo=self.sudo)
         await kubeadm.forget(ctx.host, sudo=self.sudo)
+
+
+async def why_not(ctx: StepContext, sudo: bool | None) -> str:
+    """Why kubeadm waited in vain: what the kubelet and its pods say."""
+    return report(await host_evidence.of_kubernetes(ctx.host, ctx.took, sudo=sudo))
 
 
 def _looks(host: Host, sudo: bool | None) -> tuple[Command, Command]:

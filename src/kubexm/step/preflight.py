@@ -96,7 +96,7 @@ class Fit(Wanted, Step):
         return [finding for name in self.checks for finding in _findings(name, look)]
 
     def _questions(self, place: Place) -> Questions:
-        peers = ((peer, port) for peer in place.peers for port in peer.ports)
+        peers = ((peer, port) for peer in (*place.peers, *self.site) for port in peer.ports)
         return Questions(
             self.cluster,
             self.etcd,

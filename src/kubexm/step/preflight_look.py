@@ -12,7 +12,7 @@ from kubexm.runner.probed import Probed
 
 
 class Peer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Another host of the cluster, and the ports of it that a host will need."""
+    """Another host, of the cluster or of the site, and the ports of it that a host will need."""
 
     host: str
     address: str
@@ -58,6 +58,8 @@ class Wanted:
     """Ports that have to be free, such as `tcp/10250`, and who will listen there."""
     networks: dict[str, str] = field(default_factory=dict)
     """Networks that the cluster takes, and what for."""
+    site: tuple[Peer, ...] = ()
+    """What the site has and the cluster needs, as a `host` that names it, with its `ports`."""
     endpoint: str = ""
     """An address that one of the hosts will get, and nobody has yet."""
     endpoint_port: int = 6443

@@ -174,6 +174,16 @@ def _kept_from(probed: Probed, peer: Peer) -> Iterator[str]:
             yield f"{peer.host} {peer.address} {port} ({_WORDS[heard]})"
 
 
+def site_reachable(look: Look) -> Iterator[Found]:
+    """What the site has answers at its ports."""
+    if look.probed.knocks is None:
+        yield _no_way_to_ask()
+        return
+    if silent := [text for peer in look.wanted.site for text in _kept_from(look.probed, peer)]:
+        what = "no answer from what the site has"
+        yield Found(what, ", ".join(silent), kind=_kind(look, needed=True))
+
+
 def endpoint_address_free(look: Look) -> Iterator[Found]:
     """Nobody has the address that one of the hosts will get."""
     address, probed = look.wanted.endpoint, look.probed
@@ -205,6 +215,7 @@ JUDGES: Mapping[str, Judge] = {
     "nameserver-loop": nameserver_loop,
     "hosts-reach-each-other": hosts_reach_each_other,
     "ports-reachable": ports_reachable,
+    "site-reachable": site_reachable,
     "endpoint-address-free": endpoint_address_free,
     "endpoint-address-network": endpoint_address_network,
 }

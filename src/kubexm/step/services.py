@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubexm.errors import StepFailed
-from kubexm.runner import files, services
+from kubexm.runner import files, host_evidence, services
+from kubexm.runner.diagnosis import report
 from kubexm.runner.host import Command, Completed, Host
 from kubexm.runner.services import UnitState
 from kubexm.runtime.contexts import StepContext
@@ -119,10 +120,7 @@ class Service(Step):
             await services.forget(ctx.host, self.unit, sudo=self.sudo)
 
     async def diagnose(self, ctx: StepContext) -> str:
-        done = await ctx.host.ask(
-            "systemctl", "status", "--no-pager", "--lines=20", "--", self.unit, sudo=self.sudo
-        )
-        return done.text
+        return report(await host_evidence.of_service(ctx.host, self.unit, ctx.took, sudo=self.sudo))
 
     @property
     def resources(self) -> tuple[str, ...]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubexm.common.quoting import typed
-from kubexm.runner import network
+from kubexm.runner import host_evidence, network
+from kubexm.runner.diagnosis import report
 from kubexm.runner.host import Command, Completed, Host
 from kubexm.runtime.contexts import StepContext
 from kubexm.step.contract import NotYet, Outcome, Step, Verdict
-from kubexm.step.parameters import require_argv, require_one
+from kubexm.step.parameters import require_argv, require_names, require_one
 from kubexm.step.registry import step
 
 
@@ -36,10 +37,13 @@ class WaitFor(Step):
     """Where the port is."""
     status: int | None = None
     """What the URL must answer; by default anything from 200 to 399."""
+    unit: str = ""
+    """The unit whose journal tells why, if it does not come true."""
     interval: float = 2.0
     """Seconds between two looks."""
     sudo: bool | None = None
-    """Run `command` as root through sudo; by default as `sudo` of the host says."""
+    """Run `command`, and look into the journal, as root through sudo; by default as `sudo` of the
+    host says."""
 
     def __post_init__(self) -> None:
         require_one(port=self.port, url=self.url, command=self.command)
@@ -51,6 +55,8 @@ class WaitFor(Step):
             require_argv(command=self.command)
         if self.status is not None and self.url is None:
             raise ValueError("`status` needs `url`")
+        if self.unit:
+            require_names((self.unit,), "unit")
         if self.interval <= 0:
             raise ValueError(f"`interval` is {self.interval:g}, want more than 0")
 
@@ -83,6 +89,10 @@ class WaitFor(Step):
         if verdict.satisfied:
             return Outcome(changed=False)
         return NotYet(self.interval, verdict.reason)
+
+    async def diagnose(self, ctx: StepContext) -> str:
+        units = (self.unit,) if self.unit else ()
+        return report(await host_evidence.of_units(ctx.host, units, ctx.took, sudo=self.sudo))
 
     def _judge_status(self, status: int | None, answer: Completed) -> Verdict:
         if status is None:

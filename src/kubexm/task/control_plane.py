@@ -46,6 +46,7 @@ RECORD = "control-plane"
 SECONDS = 900.0
 AGAIN = RetryPolicy(attempts=3, delay=5.0)
 _PHASES = (("control-plane", "all"), ("upload-config", "kubeadm"))
+_ETCD_PHASE = ("etcd", "local")
 _PATCH = re.compile(r"\+(strategic|merge|json)\b")
 
 
@@ -91,7 +92,9 @@ def init(ctx: ClusterContext) -> ExecutionFragment | None:
     """The cluster begins with the first control plane."""
     step = Initialised(skip_phases=skipped(ctx), **_common(ctx))
     return per_host(
-        node("cluster", step, on=(ctx.first,), timeout=SECONDS, retry=AGAIN),
+        # kubeadm waits for minutes by itself: what it gives up is not better at once, and a person
+        # wants to know the cause now.
+        node("cluster", step, on=(ctx.first,), timeout=SECONDS),
         node("kubelet", kubelet.step(ctx), on=(ctx.first,)),
     )
 
@@ -128,7 +131,9 @@ def _joined(ctx: ClusterContext, host: str) -> ExecutionFragment | None:
 @task("settings")
 def settings(ctx: ClusterContext) -> ExecutionFragment | None:
     """The control planes run with their settings as they are, also where these were changed."""
-    step = PhasesDone(record=RECORD, phases=_PHASES, files=_recorded(ctx))
+    is_stacked = ctx.declared.etcd_kind == "stacked"
+    phases = (_ETCD_PHASE, *_PHASES) if is_stacked else _PHASES
+    step = PhasesDone(record=RECORD, phases=phases, files=_recorded(ctx))
     return chain(*(node(host, step, on=(host,), timeout=SECONDS) for host in ctx.control_planes))
 
 
@@ -143,11 +148,10 @@ def worker_join(ctx: ClusterContext) -> Joined:
     """How a worker joins."""
     # All that may be patched is a pod of a control plane.
     config = JoinConfig(endpoint=endpoint(ctx), node=of_host("node"))
-    # Where the cluster has a registry, a worker knew the authority before it could join.
-    known = ("FileAvailable--etc-kubernetes-pki-ca.crt",) if ctx.registries else ()
-    ignored = (*_ignored(ctx), *known)
     return Joined(
-        **_joining(ctx, config), ignore_errors=ignored, records={"kubelet": kubelet.files(ctx)}
+        **_joining(ctx, config),
+        ignore_errors=of_host("ignored_errors"),
+        records={"kubelet": kubelet.files(ctx)},
     )
 
 
@@ -223,9 +227,14 @@ def _patch_files(ctx: ClusterContext) -> Iterator[tuple[str, str]]:
     """Patches of the operator, under the names by which kubeadm knows what they are for."""
     for target, written in ctx.spec.kubernetes.kubeadm.patches.items():
         text = ctx.files.text(written, ("spec", "kubernetes", "kubeadm", "patches", target))
-        kind = _PATCH.search(PurePath(written).name)
         suffix = ".json" if written.endswith(".json") else ".yaml"
-        yield f"{layout.PATCHES}/{target}{kind[0] if kind else ''}{suffix}", text
+        yield f"{layout.PATCHES}/{target}{patch_kind(written)}{suffix}", text
+
+
+def patch_kind(written: str) -> str:
+    """How a patch is laid over a pod, by the name of its file; nothing if that says nothing."""
+    found = _PATCH.search(PurePath(written).name)
+    return found[0] if found else ""
 
 
 def _patches_place(ctx: ClusterContext) -> str:

@@ -87,7 +87,7 @@ def service(ctx: ClusterContext) -> ExecutionFragment | None:
 @task("health")
 def health(ctx: ClusterContext) -> ExecutionFragment | None:
     """Every member answers, so most of them have found each other."""
-    step = WaitFor(command=(*_etcdctl(), "endpoint", "health"), interval=1.0)
+    step = WaitFor(command=(*_etcdctl(), "endpoint", "health"), unit="etcd", interval=1.0)
     return node("healthy", step, on=ctx.etcd, timeout=_SECONDS)
 
 

@@ -11,22 +11,25 @@ from kubexm.common.roles import CONTROL_PLANE, ETCD, REGISTRY, WORKER
 from kubexm.config.members import Member
 from kubexm.pki.names import Names
 from kubexm.pki.request import Host
-from kubexm.task import etcd
+from kubexm.task import etcd, pki
 from kubexm.task.context import API_PORT, ClusterContext, url
 from kubexm.templates.contexts.kubeadm import Node, Taint
 
 LOOPBACK = "127.0.0.1"
+_KNOWN_AUTHORITY = "FileAvailable--etc-kubernetes-pki-ca.crt"
 
 
 def variables(ctx: ClusterContext) -> dict[str, dict[str, Any]]:
     """The variables of each host of the cluster."""
     shared = [*_shared_lines(ctx)]
+    certified_hosts = frozenset(pki.certified_hosts(ctx))
     return {
         member.name: {
             "address": member.internal[0],
             "addresses": member.internal,
             "hosts_file": "\n".join([*shared, *_own_lines(ctx, member)]),
             "node": msgspec.to_builtins(_node(ctx, member)),
+            "ignored_errors": _ignored_errors(ctx, is_certified=member.name in certified_hosts),
             "certificates": msgspec.to_builtins(certified(ctx, member)),
             **_etcd(ctx, member),
             **_balancer(ctx, member),
@@ -45,6 +48,12 @@ def _node(ctx: ClusterContext, member: Member) -> Node:
         taints=None if keeps_default else taints,
         ignored_errors=ctx.spec.kubernetes.kubeadm.ignore_preflight_errors,
     )
+
+
+def _ignored_errors(ctx: ClusterContext, *, is_certified: bool) -> list[str]:
+    """What kubeadm may find on a worker: the authority, where we lay it before the host joins."""
+    known = (_KNOWN_AUTHORITY,) if is_certified else ()
+    return [*ctx.spec.kubernetes.kubeadm.ignore_preflight_errors, *known]
 
 
 def _shared_lines(ctx: ClusterContext) -> Iterator[str]:

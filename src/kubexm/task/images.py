@@ -14,6 +14,7 @@ from kubexm.plan.policy import ResourceConstraints, RetryPolicy
 from kubexm.plan.scope import task
 from kubexm.resource.materials import Image
 from kubexm.step.images import ImagePresent, ImagePushed, ImageStored
+from kubexm.task import container_runtime
 from kubexm.task.artifacts import DOWNLOADS, UPLOADS
 from kubexm.task.context import ClusterContext, bracketed
 from kubexm.task.system import ROLES
@@ -96,6 +97,7 @@ def _present(
         name=image.pulled_as,
         source="store" if sent else "registry",
         stored=image.name if sent and image.name != image.pulled_as else "",
+        login=not sent and container_runtime.asks_for_login(ctx, image.pulled_as),
         namespace=namespace,
         value=_value(ctx, image) if sent else "",
     )

@@ -46,7 +46,7 @@ def places(hosts: Sequence[str]) -> ExecutionFragment | None:
     """Where the settings of a kubelet go, and what it writes."""
     return parallel(
         directories(hosts, parent(DROPIN)),
-        data_directories(hosts, *layout.POD_LOGS),
+        data_directories(hosts, *layout.POD_LOGS, layout.KUBELET_PLUGINS),
     )
 
 

@@ -51,9 +51,6 @@ def _supplied(ctx: ClusterContext) -> dict[str, tuple[str, AuthoritySpec]]:
 @task("certificates")
 def certificates(ctx: ClusterContext) -> ExecutionFragment | None:
     """What lets hosts know each other, on each host what its roles need."""
-    # A worker gets the authority from kubeadm, too late if it has to pull images before.
-    workers = ctx.workers if ctx.registries else ()
-    wanted = frozenset((*ctx.control_planes, *workers, *ctx.etcd, *ctx.registries))
     settings = ctx.spec.kubernetes.certificates
     step = unresolved(
         Certificates,
@@ -63,7 +60,15 @@ def certificates(ctx: ClusterContext) -> ExecutionFragment | None:
         lifetime=settings.duration,
         algorithm=settings.algorithm,
     )
-    return node("host", step, on=tuple(host for host in ctx.hosts if host in wanted))
+    return node("host", step, on=certified_hosts(ctx))
+
+
+def certified_hosts(ctx: ClusterContext) -> tuple[str, ...]:
+    """Those that get certificates from us, and with them the authorities that they trust."""
+    # A worker gets the authority from kubeadm, too late if it has to pull images before.
+    workers = ctx.workers if ctx.registries else ()
+    wanted = frozenset((*ctx.control_planes, *workers, *ctx.etcd, *ctx.registries))
+    return tuple(host for host in ctx.hosts if host in wanted)
 
 
 def places(ctx: ClusterContext) -> ExecutionFragment | None:

@@ -13,7 +13,7 @@ from kubexm.config.rules.listeners import is_kube_node, is_plane
 from kubexm.config.rules.rule import Declared
 from kubexm.step.preflight import JUDGES, Fit
 from kubexm.step.preflight_look import Place
-from kubexm.task.preflight_ports import Parts, peers, ports
+from kubexm.task.preflight_ports import Parts, peers, ports, site
 
 STATE = "/var/lib/kubexm"
 PASSING_MIB = 1024
@@ -68,6 +68,7 @@ def _fit(parts: Parts, members: list[Member], arch: Mapping[str, str], cilium: s
         etcd_fsync=wanted.etcd_fsync,
         ports=ports(parts, first),
         networks=_networks(declared),
+        site=tuple(site(declared, first)),
         endpoint=(spec.endpoint.address or "") if first in parts.holders else "",
         endpoint_port=spec.endpoint.port,
     )
@@ -96,6 +97,8 @@ def _is_among(parts: Parts, member: Member, among: Among) -> bool:
         return True
     if among == "kube-nodes":
         return is_kube_node(member)
+    if among == "site-dependents":
+        return any(site(parts.declared, member))
     return member in (parts.etcd if among == "etcd-members" else parts.holders)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -84,6 +85,17 @@ def peers(parts: Parts, member: Member) -> tuple[Peer, ...]:
     beside = _others(parts.ring.get(member.name, ()), member)
     near = {one.name: _peer(one, {KUBELET}, False) for one in beside if one.name not in found}
     return (*needed, *near.values())[:MOST_PEERS]
+
+
+def site(declared: Declared, member: Member) -> Iterator[Peer]:
+    """What a host needs that is no host of the cluster."""
+    spec = declared.spec
+    if declared.endpoint_kind == "external" and is_kube_node(member):
+        where = spec.endpoint.address or declared.endpoint_host
+        yield Peer("endpoint", where, (spec.endpoint.port,))
+    if spec.etcd.external is not None and is_plane(member):
+        for url in map(urlsplit, spec.etcd.external.endpoints):
+            yield Peer("etcd", url.hostname or "", (url.port or ETCD_CLIENTS,))
 
 
 def _peer(member: Member, ports: set[int], needed: bool = True) -> Peer:

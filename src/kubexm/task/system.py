@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kubexm.common import layout
 from kubexm.common.roles import CONTROL_PLANE, ETCD, LOADBALANCER, REGISTRY, WORKER
+from kubexm.config.rules.kernel import FORWARDING
 from kubexm.plan import ExecutionFragment, node, parallel, per_host
 from kubexm.plan.policy import Pool, ResourceConstraints, RetryPolicy
 from kubexm.plan.scope import task
@@ -53,7 +54,6 @@ _SYSCTL = {
     "kernel.panic": "10",
     "kernel.panic_on_oops": "1",
 }
-_FORWARDING = {4: "net.ipv4.ip_forward", 6: "net.ipv6.conf.all.forwarding"}
 AGAIN = RetryPolicy(attempts=3, delay=5.0, exponential_backoff=True)
 
 
@@ -152,7 +152,7 @@ def _having(ctx: ClusterContext, module: str) -> tuple[str, ...]:
 
 def _settings(ctx: ClusterContext) -> ExecutionFragment:
     said = dict(ctx.spec.system.sysctl)
-    forwarding = {_FORWARDING[network.version]: "1" for network in ctx.declared.pods}
+    forwarding = {FORWARDING[network.version]: "1" for network in ctx.declared.pods}
     for_nodes: dict[str, str | int] = {**_SYSCTL, **forwarding, **said}
     others = tuple(host for host in ctx.hosts if host not in frozenset(ctx.kube_nodes))
     return parallel(
