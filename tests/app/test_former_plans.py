@@ -144,6 +144,17 @@ def test_an_escaped_reference_stays_text(site: Site) -> None:
     assert site.read("n1", "/srv/${vars.x}") is None
 
 
+def test_an_escaped_reference_stays_text_beside_what_only_the_run_knows(site: Site) -> None:
+    made = "{name: made, file: {path: '/srv/$${vars.x}.${vars.y}', content: '${facts.hostname}'}}"
+    site.write(file(made, policy="isolate", hosts=HOSTS + "vars: {y: '$${z}'}\n"))
+    task = task_of(site.run())
+    assert site.read("n1", "/srv/${vars.x}.${z}") == "n1"
+
+    corrected(site, task)
+
+    assert site.read("n1", "/srv/${vars.x}.${z}") is None
+
+
 def test_the_undo_goes_backwards_through_the_old_file(site: Site) -> None:
     inside = [
         "{name: place, directory: {path: /srv/old/deep}}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 from tests.app.test_bundles import build, depot, home, stocked, wanted
@@ -17,7 +18,9 @@ from kubexm.app.execution import Front
 from kubexm.app.params import ClusterParams, OperationParams, PlanParams, RunParams
 from kubexm.app.places import open_store
 from kubexm.app.preparing import prepared
+from kubexm.app.stored import StoredOptions
 from kubexm.common.paths import Home
+from kubexm.engine import Options
 from kubexm.errors import InvalidFile, InvalidInput, KubexmError, Problem
 from kubexm.plan import ExecutionNode, StepSpec
 from kubexm.plan import build as build_graph
@@ -216,9 +219,9 @@ def done_before(operation: str, declared: BillParams, home: Home) -> None:
     assert declared.file is not None
     name = clusters.read(ClusterParams(declared.file)).declared.name
     with open_store(home.database) as store:
-        _, lease = store.start_run(
-            name, Documents(build_graph(name, [node], hosts=("control-node",)))
-        )
+        graph = build_graph(name, [node], hosts=("control-node",))
+        options = msgspec.json.encode(StoredOptions(Options()))
+        _, lease = store.start_run(name, Documents(graph, options=options))
         with lease:
             store.finish(lease, "Success")
 

@@ -99,6 +99,27 @@ def test_a_cluster_is_made_looked_at_and_taken_away(kubexm: Kubexm, file: Path) 
     assert "demo: Success" in gone.out
 
 
+HOOK = """  hooks:
+    workers: {{post: [{{name: told, runOnRoles: [control-node], command: {{argv: [{word}]}}}}]}}
+"""
+
+
+def test_a_retry_with_a_corrected_file_goes_on_with_what_was_done(
+    kubexm: Kubexm, file: Path
+) -> None:
+    file.write_text(FILE + HOOK.format(word="not-there"))
+    failed = json.loads(kubexm("create", "cluster", "-f", file, "--simulate", "-o", "json").out)
+    assert failed["task"]["status"] == "Failed"
+    file.write_text(FILE + HOOK.format(word="'true'"))
+
+    again = kubexm("task", "retry", failed["task"]["id"], "-f", file, "-o", "json")
+
+    assert again.code == 0
+    told = json.loads(again.out)["task"]
+    assert told["status"] == "Success"
+    assert kubexm("task", "retry", failed["task"]["id"], "-f", file, "--set", "a=b").code == 2
+
+
 def test_nobody_takes_a_cluster_away_without_being_asked(kubexm: Kubexm, file: Path) -> None:
     told = kubexm("delete", "cluster", "-f", file)
     assert told.code == 2

@@ -507,9 +507,9 @@ def test_a_file_without_its_flag_is_said_with_the_command_to_type(
     [
         (("run",), "`kubexm run` needs a pipeline file", "kubexm run -f FILE"),
         (
-            ("delete", "cluster", "r1"),
-            "`kubexm delete cluster` needs a cluster file",
-            "kubexm delete cluster -f FILE",
+            ("create", "cluster"),
+            "`kubexm create cluster` needs a cluster file",
+            "kubexm create cluster -f FILE",
         ),
         (("preflight",), "`kubexm preflight` needs a cluster file", "kubexm preflight -f FILE"),
         (("plan",), "`kubexm plan` needs a pipeline or cluster file", "kubexm plan -f FILE"),

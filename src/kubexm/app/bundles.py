@@ -94,6 +94,8 @@ async def push(
     params: PushParams, home: Home, vault: SecretVault, progress: Progress | None = None
 ) -> list[Pushed]:
     """Bring all images of a bundle into a registry."""
+    # Before somebody is asked for a password, and the network for anything.
+    await in_thread(bundle.contents, params.bundle)
     target = Target(
         registry=params.registry,
         plain_http=params.plain_http,

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from kubexm.app import versions
+from kubexm.app import shapes, versions
 from kubexm.app.named import Named
 from kubexm.app.params import ClusterParams
 from kubexm.config import sound, ways
@@ -79,7 +79,7 @@ def summary(declared: Declared, warnings: Sequence[Problem] = ()) -> Summary:
 def show(params: ClusterParams, *, defaults: bool) -> dict[str, Any]:
     """The file as it is understood; with `defaults`, also what follows from what is not said."""
     cluster = read(params)
-    data: dict[str, Any] = _in_full(cluster) if defaults else deepcopy(cluster.document.data)
+    data: dict[str, Any] = in_full(cluster) if defaults else deepcopy(cluster.document.data)
     for finding in [*literals.findings(data)]:
         _conceal(data, finding.path)
     return data
@@ -113,7 +113,8 @@ def read_whole(
     allow = params.allow_literal_secrets
     beside = Named(document, templates, allow_literal_secrets=allow)
     try:
-        cluster = _checked(document, params, (*versions.rules(known), *beside.rules()))
+        rules = (*versions.rules(known), *shapes.rules(), *beside.rules())
+        cluster = _checked(document, params, rules)
     except InvalidCluster as error:
         raise told_together(error, beside.problems) from None
     if beside.problems:
@@ -167,7 +168,7 @@ def _without_hosts(document: Document, rules: Sequence[Rule]) -> list[Problem]:
     return problems.placed(found, document, _SEE)
 
 
-def _in_full(cluster: Cluster) -> dict[str, Any]:
+def in_full(cluster: Cluster) -> dict[str, Any]:
     """All keys of the file; those that follow from others have what follows."""
     declared = cluster.declared
     head = {key: value for key, value in cluster.document.data.items() if key != "spec"}

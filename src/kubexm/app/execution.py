@@ -17,6 +17,7 @@ from kubexm import engine, logger
 from kubexm.app import visits
 from kubexm.app.reaching import Reach
 from kubexm.app.readiness import Readiness, Scopes
+from kubexm.common.assets import RegistrySource
 from kubexm.common.counting import counted
 from kubexm.common.digests import Digests
 from kubexm.common.paths import Home
@@ -96,6 +97,8 @@ class Job(msgspec.Struct, frozen=True):
     breakpoints: tuple[str, ...] = ()
     bundled: bool = False
     """Whether nobody outside may be asked: all comes out of the store of artifacts."""
+    registries: Mapping[str, RegistrySource] = {}
+    """How registries are reached that images and charts are taken from, by their names."""
     judge: Callable[[Facts], Sequence[Problem]] | None = None
     """Holds hosts against each other before anything is changed; warnings, or `Refused`."""
     claim: Claim | None = None
@@ -223,13 +226,13 @@ async def _runtime(job: Job, front: Front, home: Home) -> AsyncIterator[Runtime]
             confirm=front.confirm,
             secrets=front.vault,
             digests=Digests(home.digests),
-            assets=_assets(job, home, world),
+            assets=_assets(job, home, world, front.vault),
         )
         async with Runtime.build(config) as runtime:
             yield runtime
 
 
-def _assets(job: Job, home: Home, world: World | None) -> Assets:
+def _assets(job: Job, home: Home, world: World | None, vault: SecretVault) -> Assets:
     """Files and images that go to hosts; most runs have none, and load nothing for them."""
     if not any(node.step.kind in ASSET_KINDS for node in job.graph):
         return NOTHING
@@ -237,10 +240,15 @@ def _assets(job: Job, home: Home, world: World | None) -> Assets:
         from kubexm.sim.assets import SimAssets
 
         return SimAssets(world)
+    from kubexm.app import bills
+    from kubexm.resource.bundle_gather import Sources
     from kubexm.resource.store import Store as Artifacts
     from kubexm.runtime.store_assets import StoreAssets
 
-    return StoreAssets(Artifacts(home.artifacts), outside=not job.bundled)
+    # A registry that kubexm can't reach as the file says was told of before; hosts may reach it.
+    ways, _ = ({}, {}) if job.bundled else bills.registries(job.registries, vault)
+    sources = Sources(options=bills.usual_options(), registries=ways)
+    return StoreAssets(Artifacts(home.artifacts), sources, outside=not job.bundled)
 
 
 async def perform_held(

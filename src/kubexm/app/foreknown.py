@@ -33,6 +33,14 @@ def parameters(node: ExecutionNode, host: InventoryHost) -> dict[str, Any]:
     return found
 
 
+def parameters_in_part(node: ExecutionNode, host: InventoryHost) -> dict[str, Any]:
+    """The same, still written as references where only a run knows what they come to."""
+    found: dict[str, Any] = references.resolved_in_part(
+        node.step.params, ROOTS, lambda name: looked_up(name, host)
+    )
+    return found
+
+
 def looked_up(reference: Reference, host: InventoryHost) -> Any:
     """What a reference stands for; the reference itself if only the run will know."""
     if reference.root not in ROOTS:

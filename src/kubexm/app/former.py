@@ -125,15 +125,17 @@ def _as_it_came_out(
     node: ExecutionNode, hosts: Iterable[InventoryHost], numbers: Iterator[int]
 ) -> Iterator[ExecutionNode]:
     """A node for each way in which its parameters came out, with what was known then."""
+    is_open = node.step.references and _needs_a_run(node.step)
+    known = foreknown.parameters_in_part if is_open else foreknown.parameters
     ways: dict[bytes, list[str]] = {}
     for host in hosts:
-        params = msgspec.json.encode(foreknown.parameters(node, host))
+        params = msgspec.json.encode(known(node, host))
         ways.setdefault(params, []).append(host.name)
     for params, names in ways.items():
         yield ExecutionNode(
             id=f"{node.id}{FORMER}{next(numbers)}",
             name=node.name,
-            step=_settled(node.step, msgspec.json.decode(params)),
+            step=_settled(node.step, msgspec.json.decode(params), is_open),
             hosts=tuple(names),
             retry=node.retry,
             limits=node.limits,
@@ -141,10 +143,9 @@ def _as_it_came_out(
         )
 
 
-def _settled(step: StepSpec, params: dict[str, Any]) -> StepSpec:
+def _settled(step: StepSpec, params: dict[str, Any], is_open: bool) -> StepSpec:
     """A step with parameters in which only facts and values may be left to be looked up."""
-    left = step.references and _needs_a_run(step)
-    return replace(step, params=params, provides=(), references=left)
+    return replace(step, params=params, provides=(), references=is_open)
 
 
 def _needs_a_run(step: StepSpec) -> bool:

@@ -1,34 +1,21 @@
-"""How a run was to be carried out, kept for its resume and its retry; no secret is."""
+"""What a retry takes over from the command line of the run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from kubexm.app import planning
-from kubexm.app.params import OperationParams, PipelineParams, PlanParams
+from kubexm.app.params import (
+    PipelineParams,
+    PlanParams,
+)
 from kubexm.app.planning import Planned
-from kubexm.engine import Options
+from kubexm.app.stored import StoredOptions
 from kubexm.errors import InvalidInput, InvalidPipeline
-from kubexm.plan.select import Selection
 from kubexm.spec.overrides import parse_overrides
-
-
-class StoredOptions(msgspec.Struct, frozen=True):
-    """What was asked for beside the file."""
-
-    options: Options
-    require_all_hosts: bool = False
-    selection: Selection = Selection()
-    """What was selected of the pipeline, for a corrected file."""
-    overrides: tuple[str, ...] = ()
-    """What was given by `--set`, for a corrected file."""
-    bundled: bool = False
-    """Whether nobody outside may be asked."""
-    withheld: tuple[str, ...] = ()
-    """The names of variables that were given by `--set` and hold a secret."""
 
 
 def without_secrets(texts: Iterable[str]) -> dict[str, Any]:
@@ -40,12 +27,8 @@ def without_secrets(texts: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def planned_again(
-    pipeline: PipelineParams | OperationParams, kept: StoredOptions
-) -> tuple[Planned, StoredOptions]:
+def planned_again(pipeline: PipelineParams, kept: StoredOptions) -> tuple[Planned, StoredOptions]:
     """The corrected file with what was asked for before, unless it is asked for otherwise now."""
-    if isinstance(pipeline, OperationParams):
-        return planning.plan(PlanParams(pipeline, kept.selection)), kept
     _refuse_without_secrets(pipeline, kept)
     before = kept.overrides
     try:
@@ -58,11 +41,11 @@ def planned_again(
             raise
         planned = _planned(pipeline, before, kept)
     fields = without_secrets((*before, *pipeline.overrides))
-    return planned, msgspec.structs.replace(kept, **fields)
+    return planned, replace(kept, **fields)
 
 
 def _planned(pipeline: PipelineParams, before: Sequence[str], kept: StoredOptions) -> Planned:
-    whole = msgspec.structs.replace(pipeline, overrides=(*before, *pipeline.overrides))
+    whole = replace(pipeline, overrides=(*before, *pipeline.overrides))
     return planning.plan(PlanParams(whole, kept.selection))
 
 

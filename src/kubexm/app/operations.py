@@ -9,29 +9,32 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from kubexm.app import across, clusters, misfits, versions
+from kubexm.app import across, bills, clusters, lasting, misfits, versions
 from kubexm.app.cluster_hosts import MACHINES, inventory
 from kubexm.app.named import HOOKS
 from kubexm.app.params import Operation, OperationParams
 from kubexm.app.remembered import Facts, stored_facts
+from kubexm.common.about import About
 from kubexm.common.counting import few
 from kubexm.common.digests import Digests
 from kubexm.common.paths import Home
 from kubexm.common.roles import CONTROL_NODE
 from kubexm.config.cluster import Cluster
+from kubexm.config.members import GROUPS
 from kubexm.config.rules.rule import Declared
 from kubexm.document import problems
 from kubexm.errors import InvalidCluster, Problem
 from kubexm.pipeline import create, delete
 from kubexm.pipeline.whole import as_graph, indispensable
 from kubexm.plan.fragment import ExecutionFragment
+from kubexm.plan.graph import ExecutionGraph
 from kubexm.resource import catalog, declared, materials
 from kubexm.resource.entries import ARCHES, Arch
 from kubexm.sim.settings import Machine, WorldSettings
 from kubexm.spec.hooks import PlannedHooks, plan_hooks
 from kubexm.spec.inventory import InventoryHost
 from kubexm.spec.planner import PlannedPipeline
-from kubexm.task.context import API_PORT, ClusterContext, bracketed
+from kubexm.task.context import API_PORT, ClusterContext, bracketed, url
 from kubexm.task.hosts import variables
 from kubexm.task.operator_files import OperatorFiles
 from kubexm.templates import overlays
@@ -63,14 +66,46 @@ def plan(
     _refuse(cluster, ctx)
     is_creation = params.operation == "create-cluster"
     return PlannedPipeline(
-        graph=as_graph(ctx, fragment, groups=indispensable(ctx) if is_creation else ()),
+        graph=_created(ctx, fragment) if is_creation else as_graph(ctx, fragment),
         hosts=tuple(_with_variables(hosts, variables(ctx))),
         world=world(ctx),
         warnings=(*trouble, *_warnings(ctx, cluster)),
         notices=tuple(_notices(hosts, told)),
         places=_places(params, hooks),
         judge=partial(_judged, cluster.declared) if is_creation else None,
+        about=_about(ctx, cluster),
     )
+
+
+def _created(ctx: ClusterContext, fragment: ExecutionFragment) -> ExecutionGraph:
+    """The graph of a creation. What the file wants of a failure is said of that alone: whatever a
+    deletion has taken away stays away."""
+    return as_graph(ctx, fragment, groups=indispensable(ctx), on_failure=ctx.spec.on_failure)
+
+
+def _about(ctx: ClusterContext, cluster: Cluster) -> About:
+    """What is worth keeping of the cluster."""
+    declared = cluster.declared
+    return About(
+        version=ctx.spec.kubernetes.version,
+        endpoint=declared.endpoint_kind,
+        server=ctx.endpoint,
+        servers=tuple(_servers(ctx)),
+        etcd=declared.etcd_kind,
+        network=ctx.spec.network.plugin,
+        roles={role: found for role in GROUPS if (found := ctx.having(role))},
+        kubeconfig=ctx.kubeconfig_here,
+        addresses={member.name: member.internal for member in declared.members},
+        lasting=lasting.of(cluster),
+        registries=bills.declared_registries(cluster),
+    )
+
+
+def _servers(ctx: ClusterContext) -> Iterator[str]:
+    """Where the API is reached by who is no host of the cluster, and knows no name of theirs."""
+    if address := ctx.spec.endpoint.address:
+        yield url(address, ctx.spec.endpoint.port)
+    yield from (url(ctx.address(host), API_PORT) for host in ctx.control_planes)
 
 
 def _judged(declared: Declared, facts: Facts) -> list[Problem]:
@@ -201,6 +236,7 @@ def world(ctx: ClusterContext) -> WorldSettings:
         machines=dict.fromkeys(arm, machine),
         balancers=_balancers(ctx),
         site=tuple(_site(ctx)),
+        names=False,  # hosts are told each other's
         outside=not ctx.is_bundled,
         bundled=ctx.is_bundled,
     )

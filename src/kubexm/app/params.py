@@ -43,10 +43,18 @@ class OperationParams(msgspec.Struct, frozen=True):
     """A directory with templates of the operator; that of the file if nothing is said."""
 
 
+class DeletionParams(msgspec.Struct, frozen=True):
+    """The deletion of a cluster that the store knows, without its file."""
+
+    name: str
+    world: Path | None = None
+    """The simulated world that it lies in; the real one if there is none."""
+
+
 class PlanParams(msgspec.Struct, frozen=True):
     """A pipeline, or an operation on a cluster, and the part of it that is wanted."""
 
-    pipeline: PipelineParams | OperationParams
+    pipeline: PipelineParams | OperationParams | DeletionParams
     selection: Selection = msgspec.field(default_factory=Selection)
 
 
@@ -85,7 +93,8 @@ class RetryParams(msgspec.Struct, frozen=True):
     """A run that has ended, to be opened again; with a corrected pipeline if there is one."""
 
     task: str
-    pipeline: PipelineParams | OperationParams | None = None
+    pipeline: PipelineParams | None = None
+    """A cluster file too: then what was done with the cluster is done with that of the file."""
     force: bool = False
     on_failure: OnFailure | None = None
 

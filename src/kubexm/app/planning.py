@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
-from kubexm.app.params import OperationParams, PipelineParams, PlanParams
+from kubexm.app.params import DeletionParams, OperationParams, PipelineParams, PlanParams
 from kubexm.app.remembered import Facts
+from kubexm.common.about import About
 from kubexm.common.digests import Digests
 from kubexm.document import literals
 from kubexm.errors import InvalidInput, Problem
@@ -38,6 +39,8 @@ class Planned(msgspec.Struct, frozen=True):
     """Where the nodes and connections that ask for something beside the file are written."""
     judge: Callable[[Facts], Sequence[Problem]] | None = None
     """Holds hosts against each other once they have told of themselves."""
+    about: About | None = None
+    """The cluster that it is about, if it is about one."""
 
 
 def plan(params: PlanParams, digests: Digests | None = None, facts: Facts | None = None) -> Planned:
@@ -57,6 +60,7 @@ def plan(params: PlanParams, digests: Digests | None = None, facts: Facts | None
         notices=whole.notices,
         places=whole.places,
         judge=whole.judge,
+        about=whole.about,
     )
 
 
@@ -70,8 +74,14 @@ def _of_selection(
 
 
 def _whole(
-    params: PipelineParams | OperationParams, digests: Digests, facts: Facts | None
+    params: PipelineParams | OperationParams | DeletionParams,
+    digests: Digests,
+    facts: Facts | None,
 ) -> planner.PlannedPipeline:
+    if isinstance(params, DeletionParams):
+        from kubexm.app import deleting
+
+        return deleting.plan(params)
     if isinstance(params, OperationParams):
         # A pipeline of one's own has nothing to do with clusters.
         from kubexm.app import operations

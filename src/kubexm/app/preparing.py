@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubexm.app import artifacts, clusters, hosts
+from kubexm.app import artifacts, clusters, hosts, known, lasting, worlds
 from kubexm.app.artifacts import Sought, as_problems
 from kubexm.app.cluster_hosts import inventory
 from kubexm.app.execution import Front
@@ -28,6 +28,8 @@ async def prepared(params: RunParams, front: Front, home: Home) -> Facts | None:
     source = params.plan.pipeline
     if not isinstance(source, OperationParams):
         return None
+    if source.operation == "create-cluster":
+        await in_thread(_refuse_another_cluster, source, params, home)
     if params.simulate:
         front.warn(await in_thread(artifacts.foretold, Sought(source.cluster, {}, source.bundle)))
         return None
@@ -37,6 +39,15 @@ async def prepared(params: RunParams, front: Front, home: Home) -> Facts | None:
     if source.operation == "create-cluster":
         await _at_hand(params, Sought(source.cluster, facts or {}, source.bundle), front, home)
     return facts
+
+
+def _refuse_another_cluster(source: OperationParams, params: RunParams, home: Home) -> None:
+    """What the file says has to fit the cluster that is there, if there is one."""
+    cluster = clusters.read_whole(source.cluster, templates=source.templates)
+    name = cluster.declared.name
+    world = worlds.place(params, name, home)
+    if (before := known.begun(home, name, world)) is not None:
+        lasting.refuse(cluster, before)
 
 
 async def _at_hand(params: RunParams, sought: Sought, front: Front, home: Home) -> None:

@@ -19,12 +19,21 @@ from kubexm.app.execution import (
 )
 from kubexm.app.foreknown import Plan
 from kubexm.app.former import hosts_of, on_hosts
-from kubexm.app.keeping import StoredOptions, planned_again, without_secrets
-from kubexm.app.params import OperationParams, PipelineParams, ResumeParams, RetryParams, RunParams
+from kubexm.app.keeping import planned_again, without_secrets
+from kubexm.app.params import (
+    Operation,
+    OperationParams,
+    PipelineParams,
+    PlanParams,
+    ResumeParams,
+    RetryParams,
+    RunParams,
+)
 from kubexm.app.planning import Planned
 from kubexm.app.readiness import Readiness, early
 from kubexm.app.remembered import Facts
 from kubexm.app.reopening import reopening
+from kubexm.app.stored import KeptOperation, StoredOptions, storable
 from kubexm.common.digests import Digests
 from kubexm.common.paths import Home
 from kubexm.engine import MemoryJournal, Options
@@ -53,11 +62,20 @@ class RunOutcome(msgspec.Struct, frozen=True):
     warnings: tuple[Problem, ...] = ()
     lives: Sequence[Span] = ()
     """When somebody worked on it."""
+    operation: Operation | None = None
+    """What was done with a cluster, if it was about one."""
 
     @property
     def task(self) -> str | None:
         """The id of the run."""
         return self.run.id if self.run is not None else None
+
+    @property
+    def made_a_cluster(self) -> bool:
+        """Whether one is there now, maybe without some hosts; a selected part is none."""
+        was_whole = self.run is not None and not self.run.selected
+        is_creation = self.operation == "create-cluster"
+        return is_creation and was_whole and self.result.status == "Success"
 
 
 async def run(params: RunParams, front: Front, home: Home) -> RunOutcome:
@@ -88,7 +106,7 @@ async def _carried_out(
     if params.check:
         return await _check(params, planned, world, front, home)
     with places.open_store(places.database_path(home, world)) as store:
-        documents = _documents(planned, _stored_options(params))
+        documents = _documents(planned, _stored_options(params, planned))
         _tell_of_an_interrupted_one(store, planned.graph.name, front)
         front.begun = True
         stored, lease = store.start_run(
@@ -100,7 +118,9 @@ async def _carried_out(
         with lease:
             job = _job(params, planned, world, store)
             result = await perform_held(job, store, lease, front, home)
-            return _outcome(store, stored.id, job, result, planned.warnings)
+            outcome = _outcome(store, stored.id, job, result)
+    kept = KeptOperation.of(params.plan.pipeline)
+    return replace(outcome, warnings=planned.warnings, operation=_operation(kept))
 
 
 def _refuse_what_has_no_effect(params: RunParams) -> None:
@@ -146,12 +166,14 @@ def _options(params: RunParams) -> Options:
     return Options(**given)
 
 
-def _stored_options(params: RunParams) -> StoredOptions:
+def _stored_options(params: RunParams, planned: Planned) -> StoredOptions:
+    source = params.plan.pipeline
     return StoredOptions(
         _options(params),
         params.require_all_hosts,
         params.plan.selection,
-        bundled=_is_bundled(params),
+        operation=KeptOperation.of(source),
+        about=storable(planned.about),
         **without_secrets(_overrides(params)),
     )
 
@@ -180,6 +202,7 @@ def _job(params: RunParams, planned: Planned, world: Path | None, store: Store |
         require_all_hosts=params.require_all_hosts,
         breakpoints=params.breakpoints,
         bundled=_is_bundled(params),
+        registries=planned.about.registries if planned.about is not None else {},
         judge=planned.judge,
     )
 
@@ -228,7 +251,7 @@ async def retry(params: RetryParams, front: Front, home: Home) -> RunOutcome:
         _refuse_if_not_ended(stored)
         known = store.documents(stored.id)
         documents = _asked_for(known, params)
-        corrected = _corrected(stored, documents, params, front)
+        corrected = await _corrected(stored, documents, params, front, home)
         _refuse_unknown_steps(stored, (corrected or documents).graph)
         if not params.force:
             _refuse_if_stale(store, stored, (corrected or documents).graph)
@@ -295,8 +318,8 @@ def _tell_of_an_interrupted_one(store: Store, name: str, front: Front) -> None:
             )
 
 
-def _corrected(
-    stored: Run, documents: Documents, params: RetryParams, front: Front
+async def _corrected(
+    stored: Run, documents: Documents, params: RetryParams, front: Front, home: Home
 ) -> Documents | None:
     """What the run is made of from now on, if there is a new file."""
     if params.pipeline is None:
@@ -308,7 +331,14 @@ def _corrected(
             )
         return None
     options = msgspec.json.decode(documents.options, type=StoredOptions)
-    planned, options = planned_again(params.pipeline, options)
+    if options.operation is not None:
+        plan = PlanParams(options.operation.on(params.pipeline), options.selection)
+        operation = RunParams(plan, simulate=stored.world is not None)
+        facts = await _facts(operation, front, home)
+        planned = planning.plan(plan, Digests(home.digests), facts)
+        options = replace(options, about=storable(planned.about))
+    else:
+        planned, options = planned_again(params.pipeline, options)
     if planned.graph.name != stored.name:
         raise InvalidInput(
             f"task `{stored.id}` ran `{stored.name}`, but the file describes"
@@ -342,10 +372,12 @@ async def _continue(
         ledger=store.in_ledger(stored.name),
         first=_first(store, plan.graph),
         require_all_hosts=options.require_all_hosts,
-        bundled=options.bundled,
+        bundled=options.operation is not None and bool(options.operation.bundle),
+        registries=options.about.registries if options.about is not None else {},
     )
     result = await perform_held(job, store, lease, front, home)
-    return _outcome(store, stored.id, job, result)
+    outcome = _outcome(store, stored.id, job, result)
+    return replace(outcome, operation=_operation(options.operation))
 
 
 def _within_reach(state: RunState, plan: Plan, front: Front) -> RunState:
@@ -360,15 +392,13 @@ def _within_reach(state: RunState, plan: Plan, front: Front) -> RunState:
     return state
 
 
-def _outcome(
-    store: Store,
-    id: str,
-    job: Job,
-    result: GraphExecutionResult,
-    warnings: tuple[Problem, ...] = (),
-) -> RunOutcome:
+def _outcome(store: Store, id: str, job: Job, result: GraphExecutionResult) -> RunOutcome:
     run = replace(store.run(id), holder=None)  # whose work is done
-    return RunOutcome(job.graph, result, run, job.world, warnings, store.lives(run))
+    return RunOutcome(job.graph, result, run, job.world, lives=store.lives(run))
+
+
+def _operation(kept: KeptOperation | None) -> Operation | None:
+    return kept.operation if kept is not None else None
 
 
 def _refuse_unknown_steps(stored: Run, graph: ExecutionGraph) -> None:

@@ -22,6 +22,11 @@ SAME = (
 )
 
 
+def place(params: RunParams, name: str, home: Home) -> Path | None:
+    """Where the simulated world of a run lies; None for a real one."""
+    return places.world_path(home, name, params.world) if params.simulate else None
+
+
 @contextmanager
 def world_of(params: RunParams, planned: Planned, home: Home) -> Iterator[Path | None]:
     """The simulated world of this run; who only looks where there is none leaves none behind."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,7 @@ from kubexm.cli.flags import From, Hosts, LiteralSecrets, OnFailureFlag, Only, O
 from kubexm.plan.select import Selection
 
 if TYPE_CHECKING:
-    from kubexm.app.params import ClusterParams
+    from kubexm.app.params import ClusterParams, DeletionParams, OperationParams
 
 ClusterFile = Annotated[
     Path, Parameter(name=["--file", "-f"], help="The cluster file, YAML or JSON.")
@@ -27,6 +28,13 @@ World = Annotated[
 ]
 Simulate = Annotated[
     bool, Parameter(negative=(), help="On simulated hosts; no real host is touched.")
+]
+MergeKubeconfig = Annotated[
+    bool,
+    Parameter(
+        negative=(),
+        help="Let kubectl in once the cluster is made, as `kubexm kubeconfig NAME --merge` does.",
+    ),
 ]
 Check = Annotated[
     bool,
@@ -54,14 +62,17 @@ def create(
     parallelism: flags.Parallelism = None,
     on_failure: OnFailureFlag = None,
     require_all_hosts: flags.RequireAllHosts = False,
+    merge_kubeconfig: MergeKubeconfig = False,
     allow_literal_secrets: LiteralSecrets = False,
     output: Output = "text",
     logged: flags.Logged,
 ) -> int:
     """Make hosts the cluster that a file declares; what is so already is left alone."""
     from kubexm.app.params import ClusterParams, OperationParams, PlanParams, RunParams
-    from kubexm.cli import running
+    from kubexm.cli import clusters, endings, messages, running
 
+    if merge_kubeconfig:
+        _refuse_to_merge(check, simulate)
     operation = OperationParams(
         ClusterParams(file, allow_literal_secrets, catalog),
         bundle=bundle,
@@ -76,12 +87,36 @@ def create(
         on_failure=on_failure,
         require_all_hosts=require_all_hosts,
     )
-    return asyncio.run(running.run(params, output, logged))
+    code = asyncio.run(running.run(params, output, logged))
+    if merge_kubeconfig and code in endings.DONE:
+        messages.notice(clusters.merge_kubeconfig(_name(None, operation.cluster)))
+    return code
+
+
+def _refuse_to_merge(check: bool, simulate: bool) -> None:
+    """Before anything begins, also if kubectl's own file is none."""
+    from kubexm.app import kubeconfig
+    from kubexm.errors import InvalidInput
+
+    given = "--simulate" if simulate else "--check"
+    if simulate or check:
+        why = "a simulated cluster lets nobody in" if simulate else "nothing is made"
+        message = f"`--merge-kubeconfig` has no effect with `{given}`: {why}"
+        raise InvalidInput(message, hint="leave one of them out")
+    kubeconfig.there(kubeconfig.usual_place(os.environ))
 
 
 def delete(
+    name: Annotated[
+        str | None,
+        Parameter(metavar="NAME", help="The cluster, as `kubexm get clusters` has it."),
+    ] = None,
+    /,
     *,
-    file: ClusterFile,
+    file: Annotated[
+        Path | None,
+        Parameter(name=["--file", "-f"], help="Its file, in place of its name."),
+    ] = None,
     yes: Annotated[bool, Parameter(negative=(), help="Don't ask.")] = False,
     catalog: flags.Catalogs = (),
     check: Check = False,
@@ -93,14 +128,14 @@ def delete(
     logged: flags.Logged,
 ) -> int:
     """Take away all that was laid on hosts for a cluster; what was there before comes back."""
-    from kubexm.app.params import ClusterParams, OperationParams, PlanParams, RunParams
+    from kubexm.app.params import ClusterParams, PlanParams, RunParams
     from kubexm.cli import running
 
-    cluster = ClusterParams(file, allow_literal_secrets, catalog)
+    cluster = ClusterParams(file, allow_literal_secrets, catalog) if file is not None else None
     if not (yes or check or simulate):
-        _confirm(cluster)
+        _confirm(_name(name, cluster))
     params = RunParams(
-        PlanParams(OperationParams(cluster, "delete-cluster")),
+        PlanParams(_deletion(name, cluster, simulate, world)),
         check=check,
         simulate=simulate,
         world=world,
@@ -109,13 +144,40 @@ def delete(
     return asyncio.run(running.run(params, output, logged))
 
 
-def _confirm(cluster: ClusterParams) -> None:
+def _deletion(
+    name: str | None, cluster: ClusterParams | None, simulate: bool, world: Path | None
+) -> DeletionParams | OperationParams:
+    from kubexm.app import places
+    from kubexm.app.params import DeletionParams, OperationParams
+    from kubexm.common.paths import Home
+    from kubexm.errors import InvalidInput
+
+    if (name is None) == (cluster is None):
+        found = "neither" if name is None else "both"
+        message = f"found {found} of the name of a cluster and `--file`, want one of them"
+        raise InvalidInput(message, hint="`kubexm get clusters` shows what there is")
+    if cluster is not None:
+        return OperationParams(cluster, "delete-cluster")
+    assert name is not None
+    home = Home.from_environment()
+    return DeletionParams(name, places.world_path(home, name, world) if simulate else None)
+
+
+def _name(name: str | None, cluster: ClusterParams | None) -> str:
+    """What the cluster is called; nothing is asked of who names one that is not known."""
+    from kubexm.app import clusters, known
+    from kubexm.common.paths import Home
+
+    if cluster is not None:
+        return clusters.read(cluster).declared.name
+    return known.cluster_of(Home.from_environment(), name or "", None).name
+
+
+def _confirm(name: str) -> None:
     """Nobody takes a cluster away by a slip: its name has to be typed."""
-    from kubexm.app import clusters
     from kubexm.cli import asking
     from kubexm.errors import Refused
 
-    name = clusters.read(cluster).declared.name
     given = asking.answer(f"delete cluster `{name}` with all its data? Type its name:", "--yes")
     if given != name:
         raise Refused(f"found `{given}`, want `{name}`", hint="nothing was changed")

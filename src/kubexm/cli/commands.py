@@ -27,6 +27,7 @@ bundle = App(name="bundle", help="All that a cluster needs, in one file.", sort_
 task = App(name="task", help="Look at runs, continue them, stop them.", sort_key=5)
 create = App(name="create", help="Make something new.", sort_key=0)
 delete = App(name="delete", help="Take something away.", sort_key=0)
+get = App(name="get", help="Look at clusters.", sort_key=0)
 app.command(create)
 create.command(
     "kubexm.cli.cluster:create",
@@ -38,6 +39,29 @@ delete.command(
     "kubexm.cli.cluster:delete",
     name="cluster",
     help="Take away all that was laid on hosts for a cluster; what was there before comes back.",
+)
+app.command(get)
+get.command(
+    "kubexm.cli.clusters:list_",
+    name="clusters",
+    help="All clusters that were made from this machine, and not deleted since.",
+)
+get.command(
+    "kubexm.cli.clusters:show",
+    name="cluster",
+    help="One cluster: its hosts, how it is reached, and what was done with it last.",
+)
+app.command(
+    "kubexm.cli.clusters:kubeconfig",
+    name="kubeconfig",
+    help="What lets kubectl and others into a cluster, for its administrator.",
+    sort_key=1,
+)
+app.command(
+    "kubexm.cli.health:health",
+    name="health",
+    help="Ask a cluster how it is: API, etcd, nodes, system pods, names, certificates.",
+    sort_key=1,
 )
 app.command("kubexm.cli.pipeline:run", name="run", help="Run a pipeline.", sort_key=1)
 app.command(

@@ -20,6 +20,8 @@ from kubexm.plan.result import LEFT, GraphExecutionResult, HostResult, Status
 from kubexm.plan.validation import inside
 from kubexm.store import Run
 
+DONE = (0, 5)
+"""The exit codes of a run that did its work, if not on all hosts."""
 SHOWN_FAILURES = 20
 OUTPUT_LINES = 12
 _MARKS: dict[Status, str] = {"Failed": "✗", "Success": "✓", "RolledBack": "↶", "Running": "…"}
@@ -34,13 +36,17 @@ def exit_code(result: GraphExecutionResult) -> int:
     return 5 if result.degraded else 0
 
 
-def summary(outcome: RunOutcome, *, said: bool = False) -> str:
-    """What a person wants to know when a run is over; `said` is whether its log has a line."""
+def summary(outcome: RunOutcome, *, said: bool = False, made: str = "") -> str:
+    """What a person wants to know when a run is over.
+
+    `said`: whether its log has a line; `made`: what there is to tell of the cluster it has made.
+    """
     if outcome.result.dry_run:
         return foretold(outcome.result)
     text = reports.as_text(reports.report(outcome.graph, outcome.result, lives=outcome.lives))
     lines = [*_ended(text, outcome.result)]
     lines += _done_before(outcome)
+    lines += [made, ""] if made else []
     if outcome.run is not None:
         lines.append(_next(outcome.result, outcome.run.id, said))
     return "\n".join(lines)

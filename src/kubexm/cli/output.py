@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -43,6 +44,13 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
+
+
+def place(path: str | Path) -> str:
+    """A path as people write it."""
+    with suppress(RuntimeError, ValueError):  # nobody's home, or it lies elsewhere
+        return f"~/{Path(path).relative_to(Path.home())}"
+    return str(path)
 
 
 def say(text: str) -> None:

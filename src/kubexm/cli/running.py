@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kubexm.app import runs, tasks
 from kubexm.app.execution import Front
@@ -20,6 +21,9 @@ from kubexm.plan.policy import OnFailure
 from kubexm.plan.select import Selection
 from kubexm.runtime.build import Confirm
 from kubexm.runtime.secrets import SecretVault
+
+if TYPE_CHECKING:
+    from kubexm.cli.made import Made
 
 Carry = Callable[[Front, Home], Awaitable[RunOutcome]]
 
@@ -129,8 +133,18 @@ async def _carried(
 
 
 def _tell(outcome: RunOutcome, output: Format, home: Home) -> None:
+    made = _made(outcome, home)
     if output == "text":
         said = outcome.run is not None and tasks.has_log(home, outcome.run.id)
-        say(endings.summary(outcome, said=said))
+        say(endings.summary(outcome, said=said, made=made.text() if made is not None else ""))
     else:
-        document(endings.as_data(outcome), output)
+        cluster = {"cluster": made.data()} if made is not None else {}
+        document({**endings.as_data(outcome), **cluster}, output)
+
+
+def _made(outcome: RunOutcome, home: Home) -> Made | None:
+    if not outcome.made_a_cluster:
+        return None  # and nothing more is loaded
+    from kubexm.cli.made import made
+
+    return made(outcome, home)

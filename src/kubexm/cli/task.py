@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -28,7 +27,7 @@ from kubexm.cli.flags import (
     Task,
 )
 from kubexm.cli.messages import described, notice
-from kubexm.cli.output import document, say, table
+from kubexm.cli.output import document, place, say, table
 from kubexm.common.paths import Home
 from kubexm.errors import InvalidInput, StoreError
 from kubexm.plan.report import duration
@@ -78,12 +77,8 @@ def _status(run: Run) -> str:
 
 
 def _where(run: Run) -> str:
-    """Which hosts it worked on: real ones, or a world, as people write its path."""
-    if run.world is None:
-        return "real"
-    with suppress(RuntimeError, ValueError):  # nobody's home, or it lies elsewhere
-        return f"~/{Path(run.world).relative_to(Path.home())}"
-    return run.world
+    """Which hosts it worked on: real ones, or a world."""
+    return place(run.world) if run.world is not None else "real"
 
 
 def show_(task: Task, /, *, output: Output = "text") -> int:

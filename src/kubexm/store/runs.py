@@ -147,6 +147,13 @@ def documents(connection: sqlite3.Connection, id: str) -> Documents:
     return Documents(codec.decode(graph), spec, options)
 
 
+def options(connection: sqlite3.Connection, id: str) -> bytes:
+    """How the run was to be carried out."""
+    chosen = "SELECT options FROM document WHERE run = ?"
+    found: bytes = connection.execute(chosen, (number(connection, id),)).fetchone()["options"]
+    return found
+
+
 def replace_documents(connection: sqlite3.Connection, lease: Lease, encoded: Encoded) -> None:
     """Give the run a corrected plan."""
     lease.check(connection)

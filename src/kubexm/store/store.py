@@ -109,6 +109,11 @@ class Store:
         with self._database.reading() as connection:
             return runs.documents(connection, id)
 
+    def options(self, id: str) -> bytes:
+        """How the run was to be carried out, without the rest of its documents."""
+        with self._database.reading() as connection:
+            return runs.options(connection, id)
+
     def state(self, id: str) -> RunState:
         """What is known of the run, secret values included: where a resume goes on."""
         with self._database.reading() as connection:

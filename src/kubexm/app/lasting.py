@@ -1,0 +1,102 @@
+"""What a cluster stands on, and can't be changed while it lives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from kubexm.app import clusters
+from kubexm.app.known import KnownCluster
+from kubexm.common.roles import CONTROL_PLANE, ETCD
+from kubexm.config.cluster import Cluster
+from kubexm.document import problems
+from kubexm.document.findings import Finding
+from kubexm.document.source import DataPath
+from kubexm.errors import InvalidCluster
+
+_LASTING: tuple[DataPath, ...] = (
+    ("kubernetes", "version"),
+    ("kubernetes", "clusterName"),
+    ("network", "plugin"),
+    ("network", "podCIDR"),
+    ("network", "serviceCIDR"),
+    ("network", "nodeMask"),
+    ("network", "nodeMaskIpv6"),
+    ("dns", "domain"),
+    ("endpoint", "kind"),
+    ("endpoint", "domain"),
+    ("endpoint", "address"),
+    ("endpoint", "port"),
+    ("etcd", "kind"),
+    ("etcd", "dataDir"),
+    ("containerRuntime", "root"),
+)
+_VERSION = "kubernetes.version"
+_UPGRADE = "another version wants an upgrade, which kubexm can't do yet"
+_STAYS = "leave it as it was; who wants another makes another cluster, and moves there"
+_NO_WAY_OUT = "leave it in the file: kubexm can't take a host out of a cluster yet"
+_HOSTS: DataPath = ("spec", "hosts")
+
+
+def of(cluster: Cluster) -> dict[str, Any]:
+    """What a file says of all that lasts, also where it says nothing, by path."""
+    spec = msgspec.to_builtins(clusters.in_full(cluster)["spec"])
+    return {".".join(map(str, path)): _at(spec, path) for path in _LASTING}
+
+
+def refuse(cluster: Cluster, before: KnownCluster) -> None:
+    """Raise `InvalidCluster` with all that a file says otherwise than the cluster that there is."""
+    findings = [*_settings(of(cluster), before), *_hosts(cluster, before)]
+    if findings:
+        document = cluster.document
+        said = f"can't be what the cluster `{before.name}` becomes"
+        found = problems.placed(findings, document, _STAYS)
+        raise problems.refusal(InvalidCluster, document, said, found, is_all=True)
+
+
+def _settings(now: Mapping[str, Any], before: KnownCluster) -> Iterator[Finding]:
+    for name, was in before.about.lasting.items():
+        if name in now and now[name] != was:
+            message = f"found {_told(now[name])}, but the cluster has {_told(was)}"
+            hint = _UPGRADE if name == _VERSION else ""
+            yield Finding(("spec", *name.split(".")), message, hint)
+
+
+def _hosts(cluster: Cluster, before: KnownCluster) -> Iterator[Finding]:
+    now = {member.name: [*member.internal] for member in cluster.declared.members}
+    for name, addresses in before.about.addresses.items():
+        if name not in now:
+            yield Finding(
+                _HOSTS, f"`{name}` is missing, which is a host of the cluster", _NO_WAY_OUT
+            )
+        elif now[name] != [*addresses]:
+            message = (
+                f"`{name}` has {_told(now[name])}, but the cluster knows it by {_told(addresses)}"
+            )
+            yield Finding(_HOSTS, message)
+    if before.about.etcd == "service":
+        yield from _members(cluster, before)
+
+
+def _members(cluster: Cluster, before: KnownCluster) -> Iterator[Finding]:
+    """Members of an etcd of its own begin together, and none comes later."""
+    known = {*before.about.roles.get(ETCD, before.about.roles[CONTROL_PLANE])}
+    for member in cluster.declared.etcd_members:
+        if member.name not in known:
+            message = f"`{member.name}` is to be a new member of etcd, which kubexm can't add yet"
+            yield Finding(("spec", "roleGroups"), message)
+
+
+def _at(data: Mapping[str, Any], path: DataPath) -> Any:
+    here: Any = data
+    for part in path:
+        here = here.get(part) if isinstance(here, Mapping) else None
+    return here
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_told, value))
+    return "nothing" if value is None else f"`{value}`"

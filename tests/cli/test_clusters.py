@@ -1,0 +1,141 @@
+"""Commands on clusters that the store knows, by their names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.answers import Kubexm
+
+FILE = """
+apiVersion: kubexm.io/v1alpha1
+kind: Cluster
+metadata: {name: demo}
+spec:
+  hosts:
+    - {name: control1, address: 10.0.0.11, arch: amd64}
+    - {name: worker1, address: 10.0.0.21, arch: amd64}
+  kubernetes: {version: v1.36.4, certificates: {algorithm: ECDSA-P256}}
+  network: {plugin: routed}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(FILE)
+    return path
+
+
+def created(kubexm: Kubexm, file: Path) -> None:
+    assert kubexm("create", "cluster", "-f", file, "--simulate").code == 0
+
+
+def test_nobody_has_made_a_cluster_yet(kubexm: Kubexm) -> None:
+    told = kubexm("get", "clusters")
+    assert told.code == 0
+    assert "there are no clusters" in told.out
+
+
+def test_a_cluster_is_known_by_its_name_once_it_was_begun(kubexm: Kubexm, file: Path) -> None:
+    created(kubexm, file)
+
+    (found,) = json.loads(kubexm("get", "clusters", "-o", "json").out)["clusters"]
+
+    assert (found["name"], found["state"], found["kubernetes"]) == ("demo", "created", "v1.36.4")
+    assert found["endpoint"]["server"] == "https://10.0.0.11:6443"
+    assert [host["name"] for host in found["hosts"]] == ["control1", "worker1"]
+    assert "created, simulated" in kubexm("get", "clusters").out
+
+
+def test_one_cluster_is_told_with_its_hosts(kubexm: Kubexm, file: Path) -> None:
+    created(kubexm, file)
+
+    told = kubexm("get", "cluster", "demo")
+
+    assert "endpoint:    https://10.0.0.11:6443 (single)" in told.out
+    assert "worker1   10.0.0.21  worker" in told.out
+    unknown = kubexm("get", "cluster", "dmeo")
+    assert unknown.code == 2
+    assert "did you mean `demo`?" in unknown.err
+
+
+def test_who_means_a_simulated_cluster_says_so(kubexm: Kubexm, file: Path) -> None:
+    created(kubexm, file)
+
+    refused = kubexm("delete", "cluster", "demo", "--yes")
+
+    assert refused.code == 2
+    assert "is simulated" in refused.err
+    for command in ("kubeconfig", "health"):
+        assert "is simulated" in kubexm(command, "demo").err
+
+
+def test_a_cluster_is_deleted_by_its_name_without_its_file(kubexm: Kubexm, file: Path) -> None:
+    created(kubexm, file)
+    file.unlink()
+
+    gone = kubexm("delete", "cluster", "demo", "--simulate", "-o", "json")
+
+    assert gone.code == 0
+    assert json.loads(gone.out)["task"]["status"] == "Success"
+    assert json.loads(kubexm("get", "clusters", "-o", "json").out)["clusters"] == []
+    again = kubexm("delete", "cluster", "demo", "--simulate")
+    assert again.code == 2
+    assert "no cluster `demo` is known" in again.err
+
+
+def test_a_deletion_wants_a_name_or_a_file(kubexm: Kubexm, file: Path) -> None:
+    for given in ((), ("demo", "-f", file)):
+        refused = kubexm("delete", "cluster", *given, "--yes")
+        assert refused.code == 2
+        assert "want one of them" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        (
+            "plugin: routed",
+            "plugin: flannel",
+            "10:21: spec.network.plugin: found `flannel`, but the cluster has `routed`",
+        ),
+        (
+            "plugin: routed",
+            "plugin: routed, podCIDR: [10.64.0.0/16]",
+            "spec.network.podCIDR: found `10.64.0.0/16`, but the cluster has `10.233.64.0/18`",
+        ),
+        ("version: v1.36.4", "version: v1.36.3", "another version wants an upgrade"),
+        (
+            "    - {name: worker1, address: 10.0.0.21, arch: amd64}\n",
+            "",
+            "spec.hosts: `worker1` is missing, which is a host of the cluster",
+        ),
+        ("address: 10.0.0.21", "address: 10.0.0.22", "but the cluster knows it by `10.0.0.21`"),
+    ],
+)
+def test_what_a_cluster_stands_on_can_not_change_while_it_lives(
+    kubexm: Kubexm, file: Path, before: str, after: str, told: str
+) -> None:
+    created(kubexm, file)
+    file.write_text(FILE.replace(before, after))
+
+    refused = kubexm("create", "cluster", "-f", file, "--simulate")
+
+    assert refused.code == 2
+    assert told in refused.err
+    file.write_text(FILE)
+    assert kubexm("delete", "cluster", "-f", file, "--simulate").code == 0
+    file.write_text(FILE.replace(before, after))
+    assert (
+        "can't be what the cluster" not in kubexm("create", "cluster", "-f", file, "--simulate").err
+    )
+
+
+def test_a_cluster_that_was_never_begun_may_become_another(kubexm: Kubexm, file: Path) -> None:
+    file.write_text(f"{FILE}  preflight: {{controlPlaneMemoryMib: 999999}}\n")
+    failed = kubexm("create", "cluster", "-f", file, "--simulate")
+    assert failed.code == 1
+    file.write_text(FILE.replace("plugin: routed", "plugin: flannel"))
+    assert kubexm("create", "cluster", "-f", file, "--simulate", "--check").code == 0
