@@ -15,6 +15,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
 # Where real programs are unpacked: a registry, a container runtime, and those whose files we write.
 TOOLS := build/tools
 PYTEST := PATH="$$PATH:$(CURDIR)/$(TOOLS)/usr/bin:$(CURDIR)/$(TOOLS)/usr/sbin" $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+LAB := $(BIN)/python -m lab
 SOURCES := src tests lab scripts bench examples
 
 .PHONY: help
@@ -34,14 +35,16 @@ $(READY): pyproject.toml requirements/dev.txt scripts/make-venv.sh
 	@touch $@
 
 .PHONY: quickstart
-quickstart: $(READY) ## run the first example, on simulated hosts and then on this machine
-	$(BIN)/kubexm run -f examples/hello.yaml --simulate
-	$(BIN)/kubexm run -f examples/hello.yaml
+quickstart: $(READY) ## a first cluster: real if this machine can boot hosts (root, Go), else simulated
+	@$(LAB) quickstart
 
-# One of the simulated hosts fails on purpose: 5 says "done, without the quarantined hosts".
 .PHONY: demo
-demo: $(READY) ## a fleet of simulated hosts, with the live view, a failure and what became of it
-	$(BIN)/kubexm run -f examples/fleet.yaml --simulate || [ $$? -eq 5 ]
+demo: $(READY) ## the same cluster on simulated hosts, at once
+	@$(LAB) quickstart --simulate
+
+.PHONY: quickstart-down
+quickstart-down: $(READY) ## take away what these two have made
+	@$(LAB) quickstart --down
 
 # Some tests watch real processes and ask a real web server, as steps do on a host.
 .PHONY: test-tools
@@ -74,7 +77,6 @@ check: lint test-tools ## what to run before every commit: lint and the fast tes
 
 # Real hosts on this machine: they need root. `python -m lab --help` can do more.
 N ?= 3
-LAB := $(BIN)/python -m lab
 
 .PHONY: lab-tools
 lab-tools: $(READY)
@@ -101,12 +103,18 @@ lab-shell: $(READY) ## a shell in the lab's network, or on a host of it (HOST=no
 # One process: all its tests stand on the same hosts, and break them. Ten more hosts at the same
 # time are more than a usual kernel lets watch files.
 FLEET := tests/lab/test_fleet.py
+CLUSTERS := tests/lab/test_clusters.py tests/lab/test_cluster_trouble.py tests/lab/test_ha_clusters.py
+
+# KUBERNETES=v1.35 makes clusters of another version than the newest.
+export KUBERNETES
 
 .PHONY: test-lab
 test-lab: lab-tools ## all tests that need the lab, which comes and goes with them (root, minutes)
 	$(LAB) images
-	$(BIN)/python -m pytest -n 0 -m lab --ignore $(FLEET)
+	$(LAB) software $(if $(KUBERNETES),--kubernetes $(KUBERNETES)) || [ $$? -eq 2 ]
+	$(BIN)/python -m pytest -n 0 -m lab --ignore $(FLEET) $(addprefix --ignore ,$(CLUSTERS))
 	$(BIN)/python -m pytest -n 0 -m lab $(FLEET)
+	$(BIN)/python -m pytest -n 0 -m lab $(CLUSTERS)
 
 .PHONY: lint
 lint: $(READY) ## format check, ruff, mypy --strict, import contracts
@@ -131,6 +139,11 @@ bench: $(READY) ## the engine's speed and memory, beside its limits (SECTIONS="c
 .PHONY: bench-ssh
 bench-ssh: lab-tools ## work by SSH beside Ansible and pyinfra (root; SECTIONS="w1 crowd" for some)
 	$(BIN)/python bench/ssh.py $(SECTIONS)
+
+.PHONY: bench-create
+bench-create: lab-tools ## real clusters beside a script with ssh and kubeadm (root; SECTIONS="1+2")
+	$(LAB) images
+	$(BIN)/python bench/create.py $(SECTIONS)
 
 .PHONY: docs-reference
 docs-reference: $(READY) ## write the generated pages of docs/reference again

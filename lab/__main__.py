@@ -10,11 +10,23 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from lab import building, demolition, faults, images, network, report, requirements, roster
+from lab import (
+    building,
+    demolition,
+    faults,
+    images,
+    network,
+    quickstart,
+    report,
+    requirements,
+    roster,
+    workplace,
+)
 from lab import site as sites
 from lab.errors import LabError
 from lab.requirements import Missing
 from lab.roster import Host
+from lab.site import Site
 from lab.software import command as software
 
 if TYPE_CHECKING:
@@ -97,18 +109,17 @@ def _run(options: argparse.Namespace) -> int:
     words = options.words[1:] if options.words[:1] == ["--"] else options.words
     if not words:
         raise LabError("say what to run: `python -m lab run -- COMMAND ...`")
-    _become(*network.inside(site.netns), *words)
+    _become(site, *words)
     return 0
 
 
 def _shell(options: argparse.Namespace) -> int:
     site = sites.require(options.path)
-    inside = network.inside(site.netns)
     if options.host:
         host = site.host(options.host)
         user = "admin" if host.entry is roster.Entry.PASSWORD else "root"
-        _become(*inside, "ssh", "-F", str(site.ssh_config), f"{user}@{host.name}")
-    _become(*inside, os.environ.get("SHELL", "/bin/sh"))
+        _become(site, "ssh", "-F", str(site.ssh_config), f"{user}@{host.name}")
+    _become(site, os.environ.get("SHELL", "/bin/sh"))
     return 0
 
 
@@ -120,9 +131,11 @@ def _fault(options: argparse.Namespace) -> int:
     return 0
 
 
-def _become(*words: str) -> None:
+def _become(site: Site, *words: str) -> None:
+    """Be a command in the lab's network from here on."""
     sys.stdout.flush()
-    os.execvp(words[0], words)  # noqa: S606 - an argument list, and no shell
+    inside = (*network.inside(site.netns), *words)
+    os.execvpe(inside[0], inside, workplace.variables(site, os.environ))  # noqa: S606 - no shell
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -144,6 +157,7 @@ def _parser() -> argparse.ArgumentParser:
     shell = _command(commands, "shell", _shell, "a shell in the lab's network, or on a host")
     shell.add_argument("host", nargs="?", help="log in there")
     _add_faults(_command(commands, "fault", _fault, "make something go wrong, or right again"))
+    quickstart.add_options(_command(commands, "quickstart", quickstart.run, quickstart.TEXT))
     software.add_options(_command(commands, "software", software.run, software.TEXT))
     return parser
 

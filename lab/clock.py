@@ -21,6 +21,8 @@ def skew(home: Home, seconds: int) -> None:
     # What PAM puts into the environment of a login.
     (home.root / "etc/environment").write_text(lines if seconds else "")
     rule = home.root / "etc/sudoers.d/lab-clock"
-    # sudo drops what a user has in the environment, and takes what this file says.
-    rule.write_text("Defaults env_file=/etc/environment\n" if seconds else "")
-    rule.chmod(0o440)
+    rule.unlink(missing_ok=True)
+    if seconds:
+        # sudo drops what a user has in the environment, and takes what this file says.
+        rule.write_text("Defaults env_file=/etc/environment\n")
+        rule.chmod(0o440)

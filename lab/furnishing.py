@@ -46,6 +46,8 @@ def furnish(site: Site, host: Host) -> None:
     # Names are in /etc/hosts; there is nobody to ask for others.
     _write(root / "etc/resolv.conf", "")
     _write(root / "etc/hosts", "127.0.0.1 localhost\n::1 localhost ip6-localhost\n")
+    # Every machine with a kernel of its own has it, and who mounts it would make it.
+    (root / "usr/lib/modules").mkdir(exist_ok=True)
     _write_setup(root, site)
     _write_sshd(root, site, host)
     _let_in(root, site, host)

@@ -11,25 +11,28 @@ import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from lab import mirror
-from lab.commands import run
+from lab.commands import follow, run
 from lab.roster import Suite
 
 _PACKAGES = (
     *("systemd", "systemd-sysv", "dbus", "libpam-systemd", "openssh-server", "sudo"),
     *("iproute2", "iptables", "procps", "kmod", "curl", "ca-certificates", "conntrack"),
     *("socat", "ebtables", "ipset", "ethtool", "faketime", "python3"),
-    *("ufw", "firewalld", "systemd-timesyncd", "tzdata"),
+    *("ufw", "firewalld", "systemd-timesyncd", "tzdata", "nftables", "haproxy", "keepalived"),
 )
 # There for who wants to start them; a host of the lab is open, and has the time of the machine.
-_ASLEEP = ("ufw", "firewalld", "systemd-timesyncd")
+_ASLEEP = ("ufw", "firewalld", "systemd-timesyncd", "haproxy", "keepalived")
 _USERS = ("admin", "ops")
 # Counts up when the same packages are furnished in another way.
 _RECIPE = 1
+_SECONDS = 5.0
+"""Between two lines of one that is being built."""
 
 
 def ready(suite: Suite) -> Path:
@@ -76,14 +79,29 @@ def _build(suite: Suite, image: Path) -> None:
     # Of a builder that was killed: the lock is ours.
     shutil.rmtree(half, ignore_errors=True)
     # It ends with us, however we end, and all that it has started and mounted ends with it.
-    run(
+    follow(
         *("setpriv", "--pdeathsig", "KILL", "--"),
         *("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child"),
         *("debootstrap", "--variant=minbase", f"--include={','.join(_PACKAGES)}"),
         *(suite, half, mirror.mirror()),
+        heard=_telling(suite),
     )
     _furnish(half)
     half.rename(image)
+
+
+def _telling(suite: Suite) -> Callable[[str], None]:
+    """Say now and then how far debootstrap is: `I: Unpacking the base system...`."""
+    begun = last = time.monotonic()
+
+    def heard(line: str) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if line.startswith("I: ") and now - last >= _SECONDS:
+            last = now
+            print(f"{suite}: {line[3:].rstrip('.').lower()}, {now - begun:.0f} s", flush=True)
+
+    return heard
 
 
 def _furnish(root: Path) -> None:

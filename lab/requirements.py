@@ -50,6 +50,9 @@ class Machine:
     watchers: int
     """How many more may watch files at the same time, of what root runs."""
 
+    may_mount: bool = True
+    """Whether root is a whole one; in many containers it is not."""
+
 
 WATCHERS = 11
 """What a host takes of them: its systemd, the journal, dbus and others watch files."""
@@ -65,6 +68,7 @@ def check(machine: Machine, hosts: int = 0) -> None:
     without = [name for name in PACKAGES if name not in machine.programs]
     lacks = [
         *(["root: only root makes namespaces and mounts"] if machine.uid != 0 else []),
+        *(["`CAP_SYS_ADMIN`: this root may not mount"] if _is_half(machine) else []),
         *(f"the program `{name}`" for name in without),
         *(f"the file system `{name}` in the kernel" for name in _filesystems(machine)),
         *(["a mounted `cgroup2`"] if "cgroup2" not in machine.mounted else []),
@@ -85,9 +89,21 @@ def this_machine() -> Machine:
         files=frozenset(path for path in KERNEL_FILES if Path(path).exists()),
         mounted=frozenset(line.split()[2] for line in mounts),
         watchers=int(_MOST_WATCHERS.read_text()) - _watching(),
+        may_mount=_may_mount(Path("/proc/self/status").read_text()),
     )
 
 
+def _may_mount(status: str) -> bool:
+    """By the effective capabilities of a process."""
+    (held,) = (line.split()[1] for line in status.splitlines() if line.startswith("CapEff:"))
+    return bool(int(held, 16) >> _CAP_SYS_ADMIN & 1)
+
+
+def _is_half(machine: Machine) -> bool:
+    return machine.uid == 0 and not machine.may_mount
+
+
+_CAP_SYS_ADMIN = 21
 _MOST_WATCHERS = Path("/proc/sys/fs/inotify/max_user_instances")
 
 
@@ -121,6 +137,8 @@ def _filesystems(machine: Machine) -> Iterable[str]:
 def _hints(machine: Machine, without: list[str]) -> Iterable[str]:
     if machine.uid != 0:
         yield "run it as root, for example with `sudo`"
+    if _is_half(machine):
+        yield "run it outside of the container, or in one with all rights of root"
     if without:
         packages = sorted({PACKAGES[name] for name in without})
         yield f"on Debian: `apt-get install {' '.join(packages)}`"

@@ -1,6 +1,6 @@
 """The lab for tests, a plugin of pytest: has it up, and puts right what a test has broken.
 
-The labs are some of their own, in `.lab-tests` and `.lab-fleet`: they never touch the one you work
+The labs are some of their own, in `.lab-tests` and the like: they never touch the one you work
 with.
 """
 
@@ -19,12 +19,16 @@ import pytest
 
 from lab import credentials, demolition, faults, network, report
 from lab import site as sites
+from lab.requirements import Missing
 from lab.roster import Host
 from lab.site import Site
+from lab.software import making
+from lab.software.making import Wish
 
 ROOT = Path(__file__).parents[1]
 _STANDARD = ROOT / ".lab-tests"
 _FLEET = ROOT / ".lab-fleet"
+_CLUSTERS = ROOT / ".lab-clusters"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,26 @@ def fleet_of_module() -> Iterator[Lab]:
     """Ten hosts that are alike, `node1` to `node10`, for the tests of one file."""
     with _raised(_FLEET, "--hosts", "10", lock=ROOT / "tests") as fleet:
         yield fleet
+
+
+@pytest.fixture(scope="module")
+def cluster_hosts(request: pytest.FixtureRequest) -> Iterator[Lab]:
+    """Hosts that nobody has used, as many as a file of tests names by `HOSTS`, from `node1` on."""
+    number = len(request.module.HOSTS)
+    with _raised(_CLUSTERS, "--hosts", str(number), lock=ROOT / "bench") as hosts:
+        yield hosts
+
+
+@pytest.fixture(scope="session")
+def software() -> Path:
+    """What clusters are made of; `make test-lab` has made it, if this machine can.
+
+    `KUBERNETES=v1.35` chooses another version than the newest.
+    """
+    try:
+        return making.make(Wish(os.environ.get("KUBERNETES", "")), lambda _: None)
+    except Missing as missing:
+        pytest.skip(f"the software of clusters can't be made here: {missing}")
 
 
 @pytest.fixture

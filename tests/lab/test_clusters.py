@@ -1,0 +1,213 @@
+"""A real cluster on hosts of the lab, from its creation to its end; no host has a way outside.
+
+The tests are one life of it, in this order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.lab.belongings import belongings
+from tests.lab.cluster_control import Answer, ClusterControl
+
+from kubexm.app import planning
+from kubexm.app.params import ClusterParams, OperationParams, PlanParams
+from kubexm.templates import render
+from lab import network
+from lab.testing import ROOT, Lab
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
+
+HOSTS = ("node1", "node2", "node3")
+ROLES = {"control-plane": ["node1"], "worker": ["node2", "node3"]}
+MORE = {
+    "endpoint": {"kind": "haproxy"},
+    "storage": {"localPath": {"enabled": True}},
+    "addons": [{"name": "metrics", "component": "metrics-server"}],
+}
+KUBELET = {"kubelet": {"maxPods": 150}}
+MANIFESTS = [("flannel", "flannel/manifest"), ("kube-vip", "kube-vip/pod")]
+WEB = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      topologySpreadConstraints:
+        - {maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule,
+           labelSelector: {matchLabels: {app: web}}}
+      containers:
+        - name: web
+          image: docker.io/library/busybox:1.37.0
+          command: [sh, -c, 'echo "I am $HOSTNAME" > /tmp/index.html; httpd -f -p 8080 -h /tmp']
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
+"""
+
+
+class Life:
+    """What the tests have done with the cluster so far."""
+
+    def __init__(self, control: ClusterControl, before: dict[str, frozenset[str]]) -> None:
+        self.control = control
+        self.before = before
+        """What each host had before kubexm came."""
+        self.created: Answer = Answer(-1, "", "")
+
+
+@pytest.fixture(scope="module")
+def life(
+    cluster_hosts: Lab, software: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Life]:
+    place = tmp_path_factory.mktemp("control")
+    control = ClusterControl(cluster_hosts, software, place)
+    control.declare(ROLES, **MORE)
+    begun = Life(control, {host: belongings(cluster_hosts, host) for host in HOSTS})
+    with network.entered(cluster_hosts.site.netns):
+        begun.created = control.create()
+        yield begun
+
+
+def test_it_is_made(life: Life) -> None:
+    assert life.created.code == 0, life.created.err
+    told = life.created.data
+    assert told["task"]["status"] == "Success"
+    path = [unit["node"] for unit in told["report"]["criticalPath"]]
+    assert "create-cluster/control-plane/init/cluster" in path
+
+
+def test_it_is_known_and_healthy(life: Life) -> None:
+    (known,) = life.control.kubexm("get", "clusters", "-o", "json").data["clusters"]
+    assert (known["name"], known["state"]) == ("lab", "created")
+    health = life.control.await_health()
+    assert {one["check"] for one in health.data["checks"]} == {
+        *("api", "etcd", "node", "pods", "dns", "certificates")
+    }
+
+
+def test_pods_of_two_hosts_reach_each_other_by_the_name_of_a_service(life: Life) -> None:
+    kubectl = life.control.kubectl
+    kubectl("apply", "-f", "-", stdin=WEB)
+    kubectl("rollout", "status", "deployment/web", "--timeout=120s")
+    listed = kubectl("get", "pods", "-l", "app=web", "-o", "jsonpath={.items[*].spec.nodeName}")
+    assert set(listed.split()) == {"node2", "node3"}
+    pods = kubectl("get", "pods", "-l", "app=web", "-o", "name").split()
+
+    asked = "for n in 1 2 3 4 5 6 7 8 9 10 11 12; do wget -T 5 -qO- http://web.default.svc; done"
+    answers = kubectl("exec", pods[0], "--", "sh", "-c", asked)
+
+    names = {pod.removeprefix("pod/") for pod in pods}
+    assert {line.removeprefix("I am ") for line in answers.splitlines()} == names
+
+
+def test_the_metrics_of_pods_and_volumes_are_there(life: Life) -> None:
+    kubectl = life.control.kubectl
+    kubectl("wait", "--for=condition=Available", "apiservice/v1beta1.metrics.k8s.io")
+    assert "local-path" in kubectl("get", "storageclass", "-o", "name")
+
+
+@pytest.mark.parametrize(("example", "template"), MANIFESTS)
+def test_the_api_takes_manifests_of_what_can_not_run_here(
+    life: Life, example: str, template: str
+) -> None:
+    kubectl = life.control.kubectl
+    kubectl("create", "namespace", "kube-flannel")
+    try:
+        # Unknown fields are refused too, where nobody writes anything.
+        dry = ("--server-side", "--dry-run=server", "--validate=strict")
+        taken = kubectl("apply", *dry, "-f", "-", stdin=_manifest(example, template))
+    finally:
+        kubectl("delete", "namespace", "kube-flannel")
+
+    assert "serverside-applied (server dry run)" in taken
+
+
+def _manifest(example: str, template: str) -> str:
+    """What kubexm lays into a cluster, or onto its hosts, by one of its templates."""
+    file = ROOT / "examples" / "clusters" / f"{example}.yaml"
+    graph = planning.plan(PlanParams(OperationParams(ClusterParams(file)))).graph
+    step = next(node.step for node in graph if node.step.params.get("template") == template)
+    text, data = render.source(template), step.params["data"]
+    return render.merged(text, data, {}, "manifests", what=template)
+
+
+def test_again_there_is_nothing_to_change_and_kubectl_is_let_in_if_asked_for(life: Life) -> None:
+    again = life.control.create("--merge-kubeconfig")
+    assert again.code == 0, again.err
+    assert again.changed() == set()
+    assert len({node["version"] for node in again.data["cluster"]["hosts"]}) == 1
+    merged = yaml.safe_load(life.control.kubeconfig.read_text())
+    assert merged["current-context"] == "lab"
+    assert merged["clusters"][0]["cluster"]["server"] == "https://10.99.0.11:6443"
+
+
+def test_one_setting_changes_just_what_follows_from_it_as_foretold(life: Life) -> None:
+    life.control.declare(ROLES, **MORE, kubernetes=KUBELET)
+    foretold = life.control.create("--check")
+    assert "-maxPods: 110" in foretold.out
+    assert "+maxPods: 150" in foretold.out
+
+    changed = life.control.create()
+
+    assert changed.code == 0, changed.err
+    assert changed.changed() == {
+        ("control-plane/prepare/config", "node1"),
+        ("control-plane/prepare/kubeadm-config", "node1"),
+        ("control-plane/init/kubelet", "node1"),
+        ("control-plane/settings/node1", "node1"),
+        *(("workers/prepare/config", host) for host in ("node2", "node3")),
+        *(("workers/join/kubelet", host) for host in ("node2", "node3")),
+    }
+    pods = life.control.kubectl("get", "nodes", "-o", "jsonpath={.items[*].status.capacity.pods}")
+    assert pods.split() == ["150", "150", "150"]
+
+
+def test_a_setting_of_the_kernel_changes_on_the_hosts_alone(life: Life) -> None:
+    system = {"sysctl": {"net.ipv4.tcp_keepalive_time": "1234"}}
+    life.control.declare(ROLES, **MORE, kubernetes=KUBELET, system=system)
+    assert "tcp_keepalive_time" in life.control.create("--check").out
+
+    changed = life.control.create()
+
+    assert changed.code == 0, changed.err
+    assert {host for _, host in changed.changed()} == {*HOSTS}
+    assert all(node.startswith("system/") for node, _ in changed.changed()), changed.changed()
+    for host in HOSTS:
+        value = life.control.on(host, "sysctl", "-n", "net.ipv4.tcp_keepalive_time")
+        assert value.strip() == "1234"
+
+
+def test_what_it_stands_on_can_not_be_changed(life: Life) -> None:
+    life.control.declare(ROLES, **MORE, network={"podCIDR": ["10.64.0.0/16"]})
+    refused = life.control.create()
+    assert refused.code == 2
+    assert "spec.network.podCIDR: found `10.64.0.0/16`" in refused.err
+
+
+def test_no_host_had_a_way_outside(life: Life) -> None:
+    inside = life.control.lab.run
+    links = inside("ip", "-o", "-br", "link").stdout.split("\n")
+    names = {line.split()[0].partition("@")[0] for line in links if line}
+    assert names == {"lo", "lan", "cellar", *HOSTS}
+    assert inside("ip", "route", "show", "default").stdout == ""
+    assert inside("sysctl", "-n", "net.ipv4.ip_forward").stdout.strip() == "0"
+
+
+def test_deleted_by_its_name_it_leaves_the_hosts_as_they_were(life: Life) -> None:
+    deleted = life.control.kubexm("delete", "cluster", "lab", "--yes", "-o", "json")
+    assert deleted.code == 0, deleted.err
+
+    for host in HOSTS:
+        assert life.before[host] ^ belongings(life.control.lab, host) == set(), host
+    assert life.control.kubexm("get", "clusters", "-o", "json").data["clusters"] == []

@@ -1,0 +1,139 @@
+"""Clusters of one host and of five: of three control planes one ends for good, and life goes on.
+
+First with stacked etcd behind a balancer on every node; then, on the same hosts, with an etcd of
+its own behind one address that load balancers pass on to each other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.lab.belongings import belongings
+from tests.lab.cluster_control import ClusterControl
+
+from lab import faults, network
+from lab.testing import Lab
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
+
+HOSTS = ("node1", "node2", "node3", "node4", "node5")
+PLANES, WORKERS = [*HOSTS[:3]], [*HOSTS[3:]]
+VIRTUAL = "10.99.0.240"
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: %s}
+spec:
+  terminationGracePeriodSeconds: 1
+  nodeName: %s
+  containers:
+    - {name: it, image: "docker.io/library/busybox:1.37.0", command: [sleep, "3600"]}
+"""
+
+
+@pytest.fixture(scope="module")
+def control(
+    cluster_hosts: Lab, software: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ClusterControl]:
+    with network.entered(cluster_hosts.site.netns):
+        yield ClusterControl(cluster_hosts, software, tmp_path_factory.mktemp("control"))
+
+
+def test_one_host_is_a_cluster(control: ClusterControl) -> None:
+    before = belongings(control.lab, "node5")
+    _made(control, {"control-plane": ["node5"]})
+
+    _pod_starts(control, "alone", worker="node5", by="node5")
+    deleted = control.kubexm("delete", "cluster", "lab", "--yes", "-o", "json")
+
+    assert deleted.code == 0, deleted.err
+    assert before ^ belongings(control.lab, "node5") == set()
+
+
+def test_behind_a_balancer_on_every_node_it_outlives_its_first_control_plane(
+    control: ClusterControl,
+) -> None:
+    before = {host: belongings(control.lab, host) for host in HOSTS}
+    _made(control, {"control-plane": PLANES, "worker": WORKERS}, endpoint={"kind": "haproxy"})
+
+    faults.kill(control.lab.site, "node1")
+
+    for worker in WORKERS:
+        _within(60, partial(_answers, control, worker, "api.lab.kubexm.internal"))
+    _pod_starts(control, "after-one", worker="node5")
+    ill = control.kubexm("health", "lab", "-o", "json")
+    assert ill.code == 1
+    found = {(one["check"], one["where"]) for one in ill.data["checks"] if one["grade"] == "ill"}
+    assert ("host", "node1") in found
+    assert ("api", "node2") not in found
+
+    faults.start(control.lab.site, "node1")
+    control.await_health()
+    deleted = control.kubexm("delete", "cluster", "lab", "--yes", "-o", "json")
+    assert deleted.code == 0, deleted.err
+    for host in HOSTS:
+        assert before[host] ^ belongings(control.lab, host) == set(), host
+
+
+def test_behind_one_address_it_outlives_a_control_plane_and_a_load_balancer(
+    control: ClusterControl,
+) -> None:
+    roles = {
+        "control-plane": PLANES,
+        "etcd": PLANES,
+        "worker": WORKERS,
+        "loadbalancer": WORKERS,
+    }
+    _made(control, roles, endpoint={"kind": "keepalived", "address": VIRTUAL})
+    members = control.on("node2", *_ETCDCTL, "member", "list")
+    assert members.count("started") == len(PLANES)
+    holder = next(host for host in WORKERS if VIRTUAL in control.on(host, "ip", "addr"))
+    (other,) = (host for host in WORKERS if host != holder)
+
+    faults.kill(control.lab.site, "node1")
+    faults.kill(control.lab.site, holder)
+
+    _within(60, lambda: VIRTUAL in control.on(other, "ip", "addr"))
+    for host in (other, "node2"):
+        _within(60, partial(_answers, control, host, VIRTUAL))
+    _pod_starts(control, "after-two", worker=other)
+
+
+_ETCDCTL = (
+    "/usr/local/bin/etcdctl",
+    *("--endpoints", "https://127.0.0.1:2379", "--cacert", "/etc/kubernetes/pki/etcd/ca.crt"),
+    *("--cert", "/etc/kubernetes/pki/etcd/healthcheck-client.crt"),
+    *("--key", "/etc/kubernetes/pki/etcd/healthcheck-client.key"),
+)
+
+
+def _made(control: ClusterControl, roles: dict[str, list[str]], **more: Any) -> None:
+    # With volumes comes an image that has a shell.
+    control.declare(roles, **more, storage={"localPath": {"enabled": True}})
+    created = control.create()
+    assert created.code == 0, created.err + created.out[-3000:]
+    control.await_health()
+
+
+def _answers(control: ClusterControl, host: str, endpoint: str) -> bool:
+    """Whether the API is ready, as a host sees it at the endpoint."""
+    url = f"https://{endpoint}:6443/readyz"
+    return control.tried_on(host, "curl", "-sk", "-m", "5", url).stdout == "ok"
+
+
+def _pod_starts(control: ClusterControl, name: str, worker: str, by: str = "node2") -> None:
+    kubectl = control.kubectl
+    kubectl("apply", "-f", "-", stdin=POD % (name, worker), host=by)
+    kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=120s", host=by)
+
+
+def _within(seconds: float, holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, f"not so within {seconds:g} s"
+        time.sleep(1)
