@@ -13,7 +13,6 @@ within one run, never across runs.
 from __future__ import annotations
 
 import argparse
-import fcntl
 import os
 import platform
 import statistics
@@ -217,25 +216,12 @@ def main() -> None:
 @contextmanager
 def _bed() -> Iterator[Bed]:
     """A bed of our own; one that is there is taken away first."""
-    with _alone():
+    with sshmeter.alone():
         sshbed.down()
         try:
             yield sshbed.up(HOSTS)
         finally:
             sshbed.down()
-
-
-@contextmanager
-def _alone() -> Iterator[None]:
-    handle = os.open(HERE, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RunFailed("another measurement is under way: wait for its end") from None
-        yield
-    finally:
-        os.close(handle)
 
 
 def _print_machine() -> None:

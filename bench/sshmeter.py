@@ -6,6 +6,7 @@ it. What runs on the hosts is not in them.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import subprocess
@@ -67,6 +68,20 @@ def started(command: Sequence[str], env: Mapping[str, str], cwd: Path) -> Iterat
         process = _start(command, env, cwd, groups, subprocess.DEVNULL)
         yield
         _ended(process)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """One measurement at a time: two would only measure each other."""
+    handle = os.open(Path(__file__).parent, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunFailed("another measurement is under way: wait for its end") from None
+        yield
+    finally:
+        os.close(handle)
 
 
 def _start(
