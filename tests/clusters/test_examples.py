@@ -89,12 +89,16 @@ def test_the_plan_of_an_example_is_as_it_was_read(path: Path) -> None:
 
 @pytest.fixture
 def quick(path: Path, tmp_path: Path) -> Path:
+    return hastened(path, tmp_path)
+
+
+def hastened(path: Path, place: Path) -> Path:
     """The same cluster with keys that are made in no time, beside the files that its file names."""
     data = yaml.safe_load(path.read_text())
     data["spec"]["kubernetes"].setdefault("certificates", {})["algorithm"] = "ECDSA-P256"
-    (tmp_path / "files").symlink_to(path.parent / "files")
-    (tmp_path / path.name).write_text(yaml.safe_dump(data))
-    return tmp_path / path.name
+    (place / "files").symlink_to(path.parent / "files")
+    (place / path.name).write_text(yaml.safe_dump(data))
+    return place / path.name
 
 
 def made(path: Path, home: Path, operation: Operation = "create-cluster") -> RunOutcome:

@@ -32,6 +32,7 @@ spec:
   network: {{plugin: routed}}
   kubernetes:
     version: v1.36.4
+    certificates: {{algorithm: ECDSA-P256}}
     kubeadm: {{ignorePreflightErrors: {ignored}}}
   hooks:
     {module}:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests import virtual
-from tests.clusters.test_examples import EXAMPLES, difference, made, source
+from tests.clusters.test_examples import EXAMPLES, difference, hastened, made, source
 from tests.task import planned
 
 from kubexm.app import planning, runs
@@ -24,7 +24,8 @@ _EXAMPLE = next(path for path in EXAMPLES if path.stem == "three-and-two")
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A world for the example that somebody may tamper with before the cluster is made."""
     monkeypatch.setenv("KUBEXM_HOME", str(tmp_path))
-    World.create(tmp_path / "worlds" / _EXAMPLE.stem, planning.plan(source(_EXAMPLE)).world).close()
+    planned_for = planning.plan(source(hastened(_EXAMPLE, tmp_path)))
+    World.create(tmp_path / "worlds" / _EXAMPLE.stem, planned_for.world).close()
     return tmp_path
 
 
@@ -43,10 +44,10 @@ def test_a_worker_that_fails_leaves_the_others_alone_and_comes_in_later(home: Pa
     host = world(home).host("worker2")
     host.transfer(lambda files: files.make_directory(_RUNC, parents=True), full=False)
 
-    without = made(_EXAMPLE, home).result
+    without = made(home / _EXAMPLE.name, home).result
     host = world(home).host("worker2")
     host.transfer(lambda files: files.remove_tree(_RUNC), full=False)
-    mended = made(_EXAMPLE, home).result
+    mended = made(home / _EXAMPLE.name, home).result
 
     assert (without.status, without.degraded) == ("Success", True)
     assert [*without.quarantined] == ["worker2"]
@@ -61,9 +62,9 @@ def test_a_worker_that_fails_leaves_the_others_alone_and_comes_in_later(home: Pa
 @pytest.mark.slow
 def test_a_worker_that_is_dead_is_left_out_and_comes_in_later(home: Path) -> None:
     world(home).host("worker2").stop()
-    without = made(_EXAMPLE, home).result
+    without = made(home / _EXAMPLE.name, home).result
     world(home).host("worker2").revive()
-    mended = made(_EXAMPLE, home).result
+    mended = made(home / _EXAMPLE.name, home).result
 
     assert (without.status, without.degraded) == ("Success", True)
     assert (mended.status, mended.degraded) == ("Success", False)
@@ -74,7 +75,7 @@ def test_a_dead_control_plane_refuses_the_run_before_the_first_change(home: Path
     before = changed(home)
 
     try:
-        status = made(_EXAMPLE, home).result.status
+        status = made(home / _EXAMPLE.name, home).result.status
     except KubexmError:
         status = "Failed"
 
@@ -89,7 +90,7 @@ def test_a_host_that_does_not_pass_its_checks_stops_all_before_the_first_change(
     host.transfer(lambda files: files.write("/proc/meminfo", b"MemTotal: 204800 kB\n"), full=False)
     before = changed(home)
 
-    result = made(_EXAMPLE, home).result
+    result = made(home / _EXAMPLE.name, home).result
 
     assert result.status == "Failed"
     assert "memory" in result.message
@@ -102,7 +103,7 @@ def test_two_hosts_that_are_one_are_refused(home: Path) -> None:
         host.transfer(lambda files: files.write("/etc/machine-id", b"a" * 32 + b"\n"), full=False)
 
     with pytest.raises(KubexmError, match="unique-machine-ids"):
-        made(_EXAMPLE, home)
+        made(home / _EXAMPLE.name, home)
 
 
 @pytest.mark.slow
