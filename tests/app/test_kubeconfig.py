@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
+import resource
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import yaml
 
-from kubexm.app import kubeconfig
+from kubexm.app import kubeconfig, kubectl_config
 from kubexm.app.known import KnownCluster
 from kubexm.common.about import About
 from kubexm.errors import InvalidInput
@@ -75,12 +77,12 @@ def test_a_server_may_be_named(fetched: Path) -> None:
 def test_merging_leaves_others_alone_and_replaces_its_own(fetched: Path, tmp_path: Path) -> None:
     target = tmp_path / "kube" / "config"
     first = asyncio.run(kubeconfig.usable(known(fetched, "https://127.0.0.1:1")))
-    kubeconfig.merge(first, target)
+    kubectl_config.merge(first, target)
     other = {**ADMIN, "preferences": {"colors": True}, "current-context": "x"}
     target.write_text(yaml.safe_dump(other))
 
-    kubeconfig.merge(first, target)
-    kubeconfig.merge(first, target)
+    kubectl_config.merge(first, target)
+    kubectl_config.merge(first, target)
 
     found = yaml.safe_load(target.read_text())
     assert [one["name"] for one in found["clusters"]] == ["kubernetes", "demo"]
@@ -90,10 +92,136 @@ def test_merging_leaves_others_alone_and_replaces_its_own(fetched: Path, tmp_pat
     assert target.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize("content", ["", "\n", "# mine\n", "---\n", "kind: Config\nusers: null\n"])
+def test_a_file_without_entries_gets_its_first(fetched: Path, tmp_path: Path, content: str) -> None:
+    target = tmp_path / "config"
+    target.write_text(content)
+
+    kubectl_config.merge(
+        asyncio.run(kubeconfig.usable(known(fetched, "https://127.0.0.1:1"))), target
+    )
+
+    found = yaml.safe_load(target.read_text())
+    assert (found["apiVersion"], found["kind"]) == ("v1", "Config")
+    assert [one["name"] for one in found["users"]] == ["demo-admin"]
+    assert found["current-context"] == "demo"
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("hello", "config:1:1: found the text `hello`, want a mapping"),
+        ("- a", "config:1:1: found a list, want a mapping"),
+        ("kind: Pod", "config:1:7: found the text `Pod` as `kind`, want `Config`"),
+        ("apiVersion: v2", "config:1:13: found the text `v2` as `apiVersion`, want `v1`"),
+        ("clusters: hello", "config:1:11: found the text `hello` as `clusters`, want a list"),
+        ("users: {a: b}", "config:1:8: found a mapping as `users`, want a list"),
+        (
+            "clusters: [foo]",
+            "config:1:12: found the text `foo` in `clusters`, want a mapping with a `name`",
+        ),
+        ("users: [{user: {}}]", "config:1:9: found nothing as `name` in `users`"),
+        (
+            "contexts: [{name: 1}]",
+            "config:1:19: found the number 1 as `name` in `contexts`, want a text",
+        ),
+        ("current-context: []", "config:1:18: found a list as `current-context`, want a text"),
+        ("users: []\nusers: []", "config:2:1: the key `users` is there twice"),
+        ("a: [", "config:2:1: not YAML"),
+    ],
+)
+def test_what_is_no_kubeconfig_is_refused_with_the_place_and_left_as_it_is(
+    tmp_path: Path, content: str, problem: str
+) -> None:
+    target = tmp_path / "config"
+    target.write_text(content)
+
+    with pytest.raises(InvalidInput) as refused:
+        kubectl_config.merge(kubectl_config.EMPTY, target)
+
+    assert problem in str(refused.value)
+    assert refused.value.hint
+    assert target.read_text() == content
+
+
+def test_all_that_is_wrong_with_a_file_is_told_at_once(tmp_path: Path) -> None:
+    target = tmp_path / "config"
+    target.write_text("kind: Pod\nusers: [a, b]\n")
+
+    with pytest.raises(InvalidInput) as refused:
+        kubectl_config.there(target)
+
+    assert len(refused.value.problems) == 3
+
+
+def test_a_link_into_a_directory_that_is_not_there_leads_to_a_new_file(
+    fetched: Path, tmp_path: Path
+) -> None:
+    link = tmp_path / "config"
+    link.symlink_to(tmp_path / "elsewhere" / "kube" / "config")
+
+    kubectl_config.merge(
+        asyncio.run(kubeconfig.usable(known(fetched, "https://127.0.0.1:1"))), link
+    )
+
+    assert link.is_symlink()
+    assert "demo-admin" in (tmp_path / "elsewhere" / "kube" / "config").read_text()
+
+
+def test_what_can_not_be_a_file_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    file, loop = tmp_path / "file", tmp_path / "loop"
+    file.touch()
+    loop.symlink_to(loop)
+    for place, why in (
+        (tmp_path, f"`{tmp_path}` is no file"),
+        (Path("/dev/null"), "`/dev/null` is no file"),
+        (file / "config", f"`{file}` is no directory"),
+        (file / "kube" / "config", f"`{file}` is no directory"),
+        (loop, f"`{loop}` is no file"),
+        (tmp_path / ("x" * 300), "File name too long"),
+    ):
+        with pytest.raises(InvalidInput, match=re.escape(why)) as refused:
+            kubectl_config.there(place)
+        assert "KUBECONFIG" in refused.value.hint
+
+
+def test_a_directory_that_takes_no_file_is_refused(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o500)
+    if root := os.getuid() == 0:
+        os.setreuid(65534, -1)  # root may write anywhere
+
+    try:
+        with pytest.raises(InvalidInput, match=f"`{closed}` may not be written to"):
+            kubectl_config.there(closed / "config")
+    finally:
+        if root:
+            os.setreuid(0, -1)
+
+
+def test_a_write_that_fails_leaves_the_file_as_it_was(fetched: Path, tmp_path: Path) -> None:
+    config = asyncio.run(kubeconfig.usable(known(fetched, "https://127.0.0.1:1")))
+    target = tmp_path / "kube" / "config"
+    target.parent.mkdir()
+    target.write_text("kind: Config")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        with pytest.raises(InvalidInput, match=f"can't use `{target}`: File too large"):
+            kubectl_config.merge(config, target)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    assert [*target.parent.iterdir()] == [target]
+    assert target.read_text() == "kind: Config"
+
+
 def test_where_kubectl_looks_first(tmp_path: Path) -> None:
     both = os.pathsep.join((str(tmp_path / "a"), str(tmp_path / "b")))
-    assert kubeconfig.usual_place({"KUBECONFIG": both}) == tmp_path / "a"
-    assert kubeconfig.usual_place({}).parts[-2:] == (".kube", "config")
+    assert kubectl_config.usual_place({"KUBECONFIG": both}) == tmp_path / "a"
+    assert kubectl_config.usual_place({"KUBECONFIG": f"{os.pathsep}{both}"}) == tmp_path / "a"
+    for nothing in ({}, {"KUBECONFIG": ""}, {"KUBECONFIG": os.pathsep}):
+        assert kubectl_config.usual_place(nothing).parts[-2:] == (".kube", "config")
 
 
 def test_what_is_not_there_is_told(tmp_path: Path) -> None:

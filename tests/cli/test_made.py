@@ -14,6 +14,7 @@ from tests.cli.test_clusters import FILE
 from kubexm.app import planning
 from kubexm.app.known import KnownCluster
 from kubexm.app.params import ClusterParams, OperationParams, PlanParams
+from kubexm.cli.cluster import let_in
 from kubexm.cli.made import Made
 from kubexm.common.about import About
 from kubexm.sim import SimHost, World
@@ -178,3 +179,19 @@ def test_a_file_that_nothing_can_be_merged_into_refuses_before_anything_begins(
     assert refused.code == 2
     assert f"`{other}` is no kubeconfig" in refused.err
     assert not home.exists()
+
+
+@pytest.mark.usefixtures("home")
+def test_a_way_in_that_can_not_be_merged_is_a_warning_once_the_cluster_is_made(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    let_in(ClusterParams(file))
+    of_nobody = capsys.readouterr().err
+    file.unlink()
+    let_in(ClusterParams(file))
+    of_no_file = capsys.readouterr().err
+
+    assert of_nobody.startswith("warning: kubectl is not let in: ")
+    assert of_nobody.endswith("; try again with: kubexm kubeconfig demo --merge\n")
+    assert of_no_file.startswith("warning: kubectl is not let in: can't read")
+    assert of_no_file.endswith("; try again with: kubexm kubeconfig NAME --merge\n")

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 from urllib.parse import urlsplit
 
 from kubexm.app.known import KnownCluster
+from kubexm.app.kubectl_config import EMPTY
 from kubexm.document import source, writing
 from kubexm.errors import InvalidInput
 
 Config = dict[str, Any]
 _SECONDS = 2.0
-_MODE = 0o600
-_LISTS = ("clusters", "users", "contexts")
-_EMPTY: Mapping[str, Any] = {
-    "apiVersion": "v1",
-    "kind": "Config",
-    **{name: [] for name in _LISTS},
-    "current-context": "",
-}
 
 
 async def usable(cluster: KnownCluster, server: str | None = None) -> Config:
@@ -37,7 +28,7 @@ async def usable(cluster: KnownCluster, server: str | None = None) -> Config:
         place["tls-server-name"] = known_as  # which its certificate has, whatever else
     name, user = cluster.name, f"{cluster.name}-admin"
     return {
-        **_EMPTY,
+        **EMPTY,
         "clusters": [{"name": name, "cluster": place}],
         "users": [{"name": user, "user": own["users"][0]["user"]}],
         "contexts": [{"name": name, "context": {"cluster": name, "user": user}}],
@@ -48,28 +39,6 @@ async def usable(cluster: KnownCluster, server: str | None = None) -> Config:
 def text(config: Config) -> str:
     """A kubeconfig as it is written."""
     return writing.dumped(config)
-
-
-def merge(config: Config, path: Path) -> None:
-    """Bring what a kubeconfig has into another file; what else that has stays."""
-    before = there(path)
-    lists = {name: _joined(before.get(name) or (), config[name]) for name in _LISTS}
-    current = before.get("current-context") or config["current-context"]
-    _write(path, text({**_EMPTY, **before, **lists, "current-context": current}))
-
-
-def there(path: Path) -> Mapping[str, Any]:
-    """What another file has so far; `InvalidInput` if nothing can be brought into it."""
-    found = source.read(path).data if path.exists() else _EMPTY
-    if not isinstance(found, Mapping):
-        raise InvalidInput(f"`{path}` is no kubeconfig", hint="name another by KUBECONFIG")
-    return found
-
-
-def usual_place(environment: Mapping[str, str]) -> Path:
-    """Where kubectl looks first."""
-    given = environment.get("KUBECONFIG", "").split(os.pathsep)[0]
-    return Path(given) if given else Path.home() / ".kube" / "config"
 
 
 def _fetched(cluster: KnownCluster) -> Config:
@@ -100,20 +69,3 @@ async def _takes_connections(server: str) -> bool:
         return False
     writer.close()
     return True
-
-
-def _joined(there: Sequence[Any], new: Sequence[Any]) -> list[Any]:
-    """Entries that were there and are not named anew, and the new ones."""
-    names = {entry["name"] for entry in new}
-    return [*(entry for entry in there if entry.get("name") not in names), *new]
-
-
-def _write(path: Path, content: str) -> None:
-    """At once or not at all, and for nobody else to read."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    target = path.resolve()
-    with NamedTemporaryFile("w", dir=target.parent, prefix=".kubexm-", delete=False) as file:
-        file.write(content)
-    half = Path(file.name)
-    half.chmod(_MODE)
-    half.replace(target)

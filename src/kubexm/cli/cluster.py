@@ -69,7 +69,7 @@ def create(
 ) -> int:
     """Make hosts the cluster that a file declares; what is so already is left alone."""
     from kubexm.app.params import ClusterParams, OperationParams, PlanParams, RunParams
-    from kubexm.cli import clusters, endings, messages, running
+    from kubexm.cli import endings, running
 
     if merge_kubeconfig:
         _refuse_to_merge(check, simulate)
@@ -89,13 +89,28 @@ def create(
     )
     code = asyncio.run(running.run(params, output, logged))
     if merge_kubeconfig and code in endings.DONE:
-        messages.notice(clusters.merge_kubeconfig(_name(None, operation.cluster)))
+        let_in(operation.cluster)
     return code
+
+
+def let_in(cluster: ClusterParams) -> None:
+    """Bring the way in to kubectl; the cluster is made, so that can only be warned of."""
+    from kubexm.cli import clusters, messages
+    from kubexm.errors import KubexmError, Problem
+
+    name = "NAME"
+    try:
+        name = _name(None, cluster)
+        messages.notice(clusters.merge_kubeconfig(name))
+    except KubexmError as error:
+        again = f"try again with: kubexm kubeconfig {name} --merge"
+        hint = f"{error.hint}; {again}" if error.hint else again
+        messages.warn([Problem(f"kubectl is not let in: {error}", hint=hint)])
 
 
 def _refuse_to_merge(check: bool, simulate: bool) -> None:
     """Before anything begins, also if kubectl's own file is none."""
-    from kubexm.app import kubeconfig
+    from kubexm.app import kubectl_config
     from kubexm.errors import InvalidInput
 
     given = "--simulate" if simulate else "--check"
@@ -103,7 +118,7 @@ def _refuse_to_merge(check: bool, simulate: bool) -> None:
         why = "a simulated cluster lets nobody in" if simulate else "nothing is made"
         message = f"`--merge-kubeconfig` has no effect with `{given}`: {why}"
         raise InvalidInput(message, hint="leave one of them out")
-    kubeconfig.there(kubeconfig.usual_place(os.environ))
+    kubectl_config.there(kubectl_config.usual_place(os.environ))
 
 
 def delete(

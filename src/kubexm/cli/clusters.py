@@ -88,10 +88,10 @@ def merge_kubeconfig(name: str) -> str:
 
 
 def _merged(name: str, config: Config) -> str:
-    from kubexm.app import kubeconfig as ways
+    from kubexm.app import kubectl_config
 
-    path = ways.usual_place(os.environ)
-    ways.merge(config, path)
+    path = kubectl_config.usual_place(os.environ)
+    kubectl_config.merge(config, path)
     return f"`{name}` is in {place(path)} now: kubectl --context {name} get nodes"
 
 

@@ -1,0 +1,142 @@
+"""The kubeconfig that kubectl uses: where it lies, what it has, and what is brought into it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+from kubexm.document import source, writing
+from kubexm.document.findings import Finding, shown
+from kubexm.document.source import Document
+from kubexm.errors import InvalidInput, Problem
+
+_LISTS = ("clusters", "users", "contexts")
+_CURRENT = "current-context"
+_WHAT_IT_IS = {"apiVersion": "v1", "kind": "Config"}
+EMPTY: Mapping[str, Any] = {**_WHAT_IT_IS, **{name: [] for name in _LISTS}, _CURRENT: ""}
+"""A kubeconfig without entries."""
+_ANOTHER = "name another file by KUBECONFIG"
+
+
+def usual_place(environment: Mapping[str, str]) -> Path:
+    """Where kubectl looks first."""
+    given = filter(None, environment.get("KUBECONFIG", "").split(os.pathsep))
+    return Path(next(given, Path.home() / ".kube" / "config"))
+
+
+def merge(config: Mapping[str, Any], path: Path) -> None:
+    """Bring what a kubeconfig has into another file; what else that has stays."""
+    before = there(path)
+    lists = {name: _joined(before[name], config[name]) for name in _LISTS}
+    current = before[_CURRENT] or config[_CURRENT]
+    with _usable(path):
+        _write(_target(path), writing.dumped({**before, **lists, _CURRENT: current}))
+
+
+def there(path: Path) -> Mapping[str, Any]:
+    """What another file has so far; `InvalidInput` if nothing can be brought into it."""
+    with _usable(path):
+        content = _content(_target(path))
+    document = source.parse(content, str(path)) if _says_anything(content) else None
+    if document is None or document.data is None:
+        return EMPTY
+    if problems := [*_problems(document)]:
+        raise InvalidInput(f"`{path}` is no kubeconfig", problems=problems, hint=_ANOTHER)
+    return {**EMPTY, **{key: value for key, value in document.data.items() if value is not None}}
+
+
+@contextmanager
+def _usable(path: Path) -> Iterator[None]:
+    """What the system says against a path is told with the path."""
+    try:
+        yield
+    except OSError as error:
+        hint = f"see to what is in the way, or {_ANOTHER}"
+        raise InvalidInput(f"can't use `{path}`: {error.strerror}", hint=hint) from error
+
+
+def _target(path: Path) -> Path:
+    """The file that links lead to: it is written anew, and they stay."""
+    return Path(os.path.realpath(path))
+
+
+def _content(target: Path) -> bytes:
+    """What a file holds that may be written anew: nothing, if it is not there yet."""
+    above = next(place for place in target.parents if place.exists())
+    if not above.is_dir():
+        raise InvalidInput(f"`{above}` is no directory", hint=_ANOTHER)
+    if not os.access(above, os.W_OK | os.X_OK):
+        message = f"`{above}` may not be written to"
+        raise InvalidInput(message, hint=f"change its mode or owner, or {_ANOTHER}")
+    try:
+        kind = target.lstat().st_mode
+    except FileNotFoundError:
+        return b""
+    if not stat.S_ISREG(kind):  # also a link that leads to itself
+        raise InvalidInput(f"`{target}` is no file", hint=_ANOTHER)
+    return target.read_bytes()
+
+
+def _says_anything(content: bytes) -> bool:
+    """Whether there is more than comments: kubectl takes a file without entries."""
+    lines = map(bytes.strip, content.splitlines())
+    return any(line and not line.startswith(b"#") for line in lines)
+
+
+def _problems(document: Document) -> Iterator[Problem]:
+    """All that can't be taken over as it was meant, or is not for kubectl."""
+    yield from (note.problem for note in document.notes)
+    for found in _findings(document.data):
+        yield Problem(found.message, str(document.at(found.path)), found.hint)
+
+
+def _findings(data: Any) -> Iterator[Finding]:
+    if not isinstance(data, Mapping):
+        yield Finding((), f"found {shown(data)}, want a mapping")
+        return
+    for key, wanted in _WHAT_IT_IS.items():
+        if data.get(key) not in (None, wanted):
+            yield Finding((key,), f"found {shown(data[key])} as `{key}`, want `{wanted}`")
+    for name in _LISTS:
+        yield from (found.under(name) for found in _entry_findings(name, data.get(name)))
+    if not isinstance(data.get(_CURRENT), str | None):
+        yield Finding((_CURRENT,), f"found {shown(data[_CURRENT])} as `{_CURRENT}`, want a text")
+
+
+def _entry_findings(name: str, entries: Any) -> Iterator[Finding]:
+    if not isinstance(entries, list | None):
+        yield Finding((), f"found {shown(entries)} as `{name}`, want a list")
+        return
+    for number, entry in enumerate(entries or ()):
+        if not isinstance(entry, Mapping):
+            message = f"found {shown(entry)} in `{name}`, want a mapping with a `name`"
+            yield Finding((number,), message)
+        elif not isinstance(entry.get("name"), str):
+            called = shown(entry.get("name"))
+            yield Finding((number, "name"), f"found {called} as `name` in `{name}`, want a text")
+
+
+def _joined(there: Sequence[Any], new: Sequence[Any]) -> list[Any]:
+    """Entries that were there and are not named anew, and the new ones."""
+    names = {entry["name"] for entry in new}
+    return [*(entry for entry in there if entry["name"] not in names), *new]
+
+
+def _write(target: Path, content: str) -> None:
+    """At once or not at all, and for nobody else to read."""
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # A temporary file has mode 0600 from its first moment on.
+    with NamedTemporaryFile("w", dir=target.parent, prefix=".kubexm-", delete=False) as file:
+        half = Path(file.name)
+        try:
+            file.write(content)
+            file.flush()
+            half.replace(target)
+        except OSError:
+            half.unlink()
+            raise
