@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from kubexm.cli.lines import line_of
-from kubexm.cli.live import frame
+from kubexm.cli.live import _failure_line, frame
 from kubexm.cli.tally import Tally
 from kubexm.plan import Cause, ExecutionGraph, StepSpec, build, chain, events, node, scope
 from kubexm.plan.result import HostResult
@@ -142,6 +142,19 @@ def test_a_host_that_can_be_reached_is_not_called_lost(failure: Any, word: str) 
     cause = Cause("fleet/m0/n", "h1", "no", failure)
 
     assert line_of(events.HostQuarantined(at=1.0, host="h1", cause=cause)) == f"{word} h1: no"
+
+
+def test_a_failure_with_a_known_cause_is_told_by_it() -> None:
+    said = "`kubeadm init` exited with 1 (hint: see the log)\ncause: swap is on\nremedy: swapoff"
+    failed = HostResult("h", "Failed", message=said)
+    cause = Cause("n", "h", said)
+
+    assert line_of(events.UnitFinished(0.0, "n", "h", failed)) == "failed   h  n: swap is on"
+    assert line_of(events.HostQuarantined(0.0, "h", cause)) == "quarantined h: swap is on"
+    assert _failure_line(cause).plain == "✗ h n: swap is on"
+    turned = line_of(events.TurnedBack(0.0, cause, {"n": 1}))
+    assert turned is not None
+    assert turned.endswith("because of n on h: swap is on")
 
 
 def test_what_was_changed_before_and_is_held_back_now_is_not_told_as_changed() -> None:

@@ -246,6 +246,31 @@ def test_a_clock_that_was_set_back_gives_no_negative_times() -> None:
     assert all(unit.duration >= 0 and unit.waited >= 0 for unit in found.slowest)
 
 
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("exit 1\ncause: swap is on\nremedy: no\ncause: other", "a on n1: swap is on"),
+        (
+            "exit 1\njournal of kubelet:\n  a cause: none",
+            "a on n1: exit 1 journal of kubelet: a cause: none",
+        ),
+    ],
+)
+def test_the_headline_of_a_failure_says_its_cause_or_else_how_it_begins(
+    said: str, told: str
+) -> None:
+    graph = graph_of(step("a", "n1"))
+    result = result_of(graph, {("a", "n1"): (0, 1)}, message=f"a on n1: {said}")
+    failed = msgspec.structs.replace(
+        result.node_results["a"].host_results["n1"], status="Failed", message=said
+    )
+    node = msgspec.structs.replace(result.node_results["a"], host_results={"n1": failed})
+
+    text = as_text(report(graph, msgspec.structs.replace(result, node_results={"a": node})))
+
+    assert text.splitlines()[1] == f"  {told}"
+
+
 def test_units_are_counted_by_what_they_came_to() -> None:
     hosts = {
         "a": HostResult("a", "Success", changed=True),

@@ -16,7 +16,7 @@ from kubexm.common.counting import counted
 from kubexm.engine.undo import COMPENSATE, SETTLE, UNDO, is_left, is_settling
 from kubexm.plan import codec
 from kubexm.plan import report as reports
-from kubexm.plan.result import LEFT, GraphExecutionResult, HostResult, Status
+from kubexm.plan.result import LEFT, GraphExecutionResult, HostResult, Status, gist
 from kubexm.plan.validation import inside
 from kubexm.store import Run
 
@@ -97,7 +97,7 @@ def _told(stands: Callable[[str, str], bool], id: str, host: HostResult) -> Told
     """What a unit came to; why, where it did not do its work."""
     if host.satisfied:
         return "=", "", ""
-    reason = host.message.splitlines()[0] if host.message and host.status != "Success" else ""
+    reason = gist(host.message) if host.status != "Success" else ""
     if host.changed and host.status == "Success" and stands(id, host.host_name):
         reason = "changed, not undone"
     return _MARKS.get(host.status, "·"), reason, ""
@@ -123,7 +123,7 @@ def _rolled_back(rollback: GraphExecutionResult) -> list[str]:
         lines = [f"rollback: on its way back, {undone} undone so far"]
     if stands:
         lines.append(f"  not undone: {counted(len(stands), 'unit')}")
-        lines += _grouped(stands, lambda host: f", because: {_first(host.message)}")
+        lines += _grouped(stands, lambda host: f", because: {_why(host.message)}")
     if left:
         lines.append(f"  {LEFT}: {counted(len(left), 'unit')}")
         lines += _grouped(left, lambda host: f", because: {host.message.removeprefix(f'{LEFT}: ')}")
@@ -163,8 +163,8 @@ def _units(result: GraphExecutionResult) -> Iterator[tuple[str, HostResult]]:
         yield from ((id, host) for host in node.host_results.values())
 
 
-def _first(message: str) -> str:
-    return message.splitlines()[0] if message else "no reason given"
+def _why(message: str) -> str:
+    return gist(message) or "no reason given"
 
 
 def _failures(result: GraphExecutionResult) -> list[str]:

@@ -10,7 +10,7 @@ from kubexm.engine.undo import is_left, is_settling, is_undo
 from kubexm.plan import events
 from kubexm.plan.events import AnyEvent
 from kubexm.plan.graph import ExecutionGraph
-from kubexm.plan.result import LEFT, HostResult
+from kubexm.plan.result import LEFT, HostResult, gist
 
 
 async def show_lines(subscription: Subscription, _graph: ExecutionGraph) -> None:
@@ -31,7 +31,9 @@ def line_of(event: AnyEvent) -> str | None:
             return _finished(event.node, event.host, event.result)
         case events.TurnedBack():
             nodes = counted(sum(not is_settling(node) for node in event.undo), "node")
-            return f"rolling back {nodes}, as far as there is an undo, because of {event.cause}"
+            return (
+                f"rolling back {nodes}, as far as there is an undo, because of {event.cause.brief}"
+            )
         case _:
             return _trouble(event)
 
@@ -40,12 +42,12 @@ def _trouble(event: AnyEvent) -> str | None:
     match event:
         case events.UnitRetried():
             return (
-                f"retry    {event.host}  {event.node}: {_first(event.message)}"
+                f"retry    {event.host}  {event.node}: {_why(event.message)}"
                 f" (attempt {event.attempt}, again in {event.delay:g} s)"
             )
         case events.HostQuarantined():
             word = "lost    " if event.cause.failure == "unreachable" else "quarantined"
-            return f"{word} {event.host}: {_first(event.cause.message)}"
+            return f"{word} {event.host}: {_why(event.cause.message)}"
         case events.ListenerLagged():
             return f"…        {counted(event.dropped, 'event')} not shown"
         case _:
@@ -54,13 +56,13 @@ def _trouble(event: AnyEvent) -> str | None:
 
 def _finished(node: str, host: str, result: HostResult) -> str | None:
     if result.status == "Failed":
-        return f"failed   {host}  {node}: {_first(result.message)}"
+        return f"failed   {host}  {node}: {_why(result.message)}"
     if result.status == "Cancelled":
         return f"stopped  {host}  {node}"
     if result.changed:
         return f"{_word(node, result)} {host}  {node}{_took(result)}"
     if result.sign == "?":
-        return f"would ?  {host}  {node}: {_first(result.message)}"
+        return f"would ?  {host}  {node}: {_why(result.message)}"
     if is_left(node, result):
         return f"left     {host}  {node}: {result.message.removeprefix(f'{LEFT}: ')}"
     return None
@@ -82,5 +84,5 @@ def _took(result: HostResult) -> str:
     return f"  {(result.end_time - result.start_time).total_seconds():.2f} s"
 
 
-def _first(message: str) -> str:
-    return message.splitlines()[0] if message else "no reason given"
+def _why(message: str) -> str:
+    return gist(message) or "no reason given"

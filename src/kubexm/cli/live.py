@@ -18,7 +18,7 @@ from kubexm.engine import Control
 from kubexm.engine.bus import Subscription
 from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.report import duration
-from kubexm.plan.result import Cause
+from kubexm.plan.result import Cause, gist
 
 FRAMES_PER_SECOND = 5
 BAR = 24
@@ -168,5 +168,5 @@ def _failure_line(failure: Cause) -> Text:
     text = Text("✗ ", style="red")
     text.append(f"{failure.host} ", style="bold")
     text.append(f"{failure.node}: ")
-    text.append(failure.message.splitlines()[0] if failure.message else failure.failure)
+    text.append(gist(failure.message) or failure.failure)
     return text

@@ -105,7 +105,7 @@ def report(
         status=result.status,
         dry_run=result.dry_run,
         degraded=result.degraded,
-        message=result.message,
+        message=_message(result),
         duration=clock.total,
         units=sum(len(node.host_results) for node in result.node_results.values()),
         counts=_counted(_count(host) for host in _hosts(result)),
@@ -120,7 +120,17 @@ def report(
 
 def _why(cause: Cause) -> str:
     """Why a host is missing, where its name stands before it."""
-    return f"could not be reached: {cause.message}" if cause.node == CONNECT else str(cause)
+    return f"could not be reached: {cause.message}" if cause.node == CONNECT else cause.brief
+
+
+def _message(result: GraphExecutionResult) -> str:
+    """What a run says of its end; of the unit that failed it the cause alone, if that is known."""
+    for id, node in result.node_results.items():
+        for host in node.host_results.values():
+            cause = Cause(id, host.host_name, host.message)
+            if host.status == "Failed" and str(cause) == result.message:
+                return cause.brief
+    return result.message
 
 
 def _hosts(result: GraphExecutionResult) -> Iterator[HostResult]:
@@ -193,6 +203,7 @@ def _shares(units: Iterable[UnitTime], name_of: Callable[[UnitTime], str]) -> tu
 LONGEST_PATH = 10
 """So many units of the critical path are shown, the longest; shorter ones are summed up."""
 LONGEST_LIST = 8
+WIDEST_MESSAGE = 200
 
 
 def as_text(found: RunReport, *, interrupted: bool = False) -> str:
@@ -211,10 +222,10 @@ def _headline(found: RunReport, state: str) -> Iterator[str]:
     dry = " (dry run: nothing was changed)" if found.dry_run else ""
     yield f"{one_line(found.graph_name)}: {_state(found, state)}{degraded}{dry}"
     if found.message:
-        yield f"  {one_line(found.message)}"
+        yield f"  {one_line(found.message, WIDEST_MESSAGE)}"
     yield f"  {' · '.join(_tally(found)) or 'nothing to do'}"
     for host, why in found.without.items():
-        yield f"  without {host}: {one_line(why)}"
+        yield f"  without {host}: {one_line(why, WIDEST_MESSAGE)}"
 
 
 def _state(found: RunReport, state: str) -> str:

@@ -16,6 +16,8 @@ _WORST: tuple[Status, ...] = ("Failed", "Cancelled", "RolledBack")
 Sign = Literal["+", "~", "-", "=", "?", ""]
 CONNECT = "@connect"
 """Stands for a node in the cause of a host that could not be opened."""
+CAUSE = "cause: "
+"""How a line of a message begins that says what is wrong, in place of what was noticed of it."""
 LEFT = "left as it is"
 """What a rollback says of a change that it can't take back."""
 
@@ -35,6 +37,12 @@ class Cause(
             return f"{self.host}, which could not be reached: {self.message}"
         place = f"{self.node} on {self.host}" if self.host else self.node
         return f"{place}: {self.message}"
+
+    @property
+    def brief(self) -> str:
+        """The same, without what was noticed of it if it says what is wrong."""
+        known = _known_cause(self.message)
+        return str(msgspec.structs.replace(self, message=known)) if known else str(self)
 
 
 class HostResult(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -107,6 +115,16 @@ class GraphExecutionResult(msgspec.Struct, frozen=True, rename="camel", forbid_u
         """How many units changed something, or would."""
         nodes = self.node_results.values()
         return sum(host.changed for node in nodes for host in node.host_results.values())
+
+
+def gist(message: str) -> str:
+    """A message in one line: the cause that it names, or how it begins."""
+    return _known_cause(message) or message.partition("\n")[0]
+
+
+def _known_cause(message: str) -> str:
+    lines = message.splitlines()
+    return next((line.removeprefix(CAUSE) for line in lines if line.startswith(CAUSE)), "")
 
 
 def as_left(host: HostResult, why: str) -> HostResult:

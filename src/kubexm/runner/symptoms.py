@@ -11,6 +11,8 @@ from collections.abc import Iterable
 
 import msgspec
 
+from kubexm.plan.result import CAUSE
+
 MOST_CAUSES = 3
 _MOST_NAMES = 3
 
@@ -284,7 +286,7 @@ def told(lines: Iterable[str]) -> list[str]:
     return [
         line
         for symptom, names in (own or found)[:MOST_CAUSES]
-        for line in (f"cause: {_named(symptom, names)}", f"remedy: {symptom.remedy}")
+        for line in (f"{CAUSE}{_named(symptom, names)}", f"remedy: {symptom.remedy}")
     ]
 
 
