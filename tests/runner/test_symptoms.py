@@ -46,6 +46,22 @@ def test_what_a_message_is_about_is_named(text: str, named: str) -> None:
     assert symptoms.told([text])[0] == f"cause: {named}"
 
 
+@pytest.mark.parametrize(
+    ("text", "more"),
+    [
+        ("cidr 10.9.1.0/24 is out the range of cluster cidr 10.8.0.0/18", ""),
+        (
+            'subnet "10.9.0.0/16" specified in the flannel net config doesn\'t contain "10.8.0.0"',
+            ' PodCIDR of the "w1" node',
+        ),
+    ],
+)
+def test_networks_that_do_not_fit_are_told_as_the_program_has_them(text: str, more: str) -> None:
+    cause = "the networks of pods, services and hosts don't fit each other"
+
+    assert symptoms.told([f"{text}{more}"])[0] == f"cause: {cause}: {text}"
+
+
 def test_what_several_messages_are_about_is_named_once_and_not_at_any_length() -> None:
     ports = [f"Port {number} is in use" for number in (1, 2, 1, 3, 4, 5)]
 
@@ -77,6 +93,13 @@ def test_only_the_most_telling_causes_are_told() -> None:
         "w1: KubeletHasNoDiskPressure: kubelet has no disk pressure",
         "write /proc/1816/oom_score_adj: permission denied",
         "open /run/containerd/io.containerd.runtime.v2.task/1/init.pid: no such file or directory",
+        "Error: resource Deployment/web not ready: context deadline exceeded",
+        'failed calling webhook "a.b": Post "https://a.b.svc:443/v": context deadline exceeded',
+        '{"level":"warn","msg":"apply request took too long","error":"context deadline exceeded"}',
+        (
+            "kube-scheduler check failed at https://127.0.0.1:10259/livez:"
+            ' Get "https://127.0.0.1:10259/livez": context deadline exceeded'
+        ),
         "KubeletHasSufficientMemory: kubelet has sufficient memory available",
         (
             "cgroup v1 detected. cgroup v1 support is deprecated and will be removed in a future"

@@ -57,11 +57,11 @@ TABLE = (
         " `spec.containerRuntime.registries.HOST.mirrors` and `spec.system.proxy` say where images"
         " come from",
         rf"failed to pull and unpack {_IMAGE}",
-        rf"(failed to get sandbox|Failed to pull|Back-off pulling) {_IMAGE}",
+        rf"(failed to get sandbox|[Ff]ailed to pull|failed to resolve|Back-off pulling) {_IMAGE}",
         r"failed to pull image (?P<what>[^\s\"]+): ",
         r"Container " + _IMAGE + r" is not present with pull policy of Never",
         r'ctr: image "(?P<what>[^"]+)": not found',
-        r"\b(ErrImagePull|ImagePullBackOff|ErrImageNeverPull|InvalidImageName)\b",
+        r"\b(ErrImagePull|ImagePullBackOff|ErrImageNeverPull|InvalidImageName|RegistryUnavailable)\b",
     ),
     _symptom(
         "the kubelet does not run with control groups of version 1",
@@ -77,6 +77,16 @@ TABLE = (
         " `spec.containerRuntime.config`",
         r'expected cgroupsPath to be of format "slice:prefix:name" for systemd cgroups',
         r"cgroup driver is '\w+', and that of containerd '\w+'",
+        r'kubelet cgroup driver: "[^"]*" is different from \w+ cgroup driver',
+    ),
+    _symptom(
+        "the host lacks control groups that are needed",
+        "`cat /sys/fs/cgroup/cgroup.controllers` on the host says what it has: boot it with version"
+        " 2 and all controllers (`systemd.unified_cgroup_hierarchy=1`, and `cgroup_enable=memory`"
+        " where memory is missing); a host that is a container gets them from the one around it",
+        r"cgroups: cgroup mountpoint does not exist",
+        r"has some missing controllers: (?P<what>\w+(, \w+)*)",
+        r"Following Cgroup subsystem not mounted: \[(?P<what>[^\]]+)\]",
     ),
     _symptom(
         "swap is on",
@@ -91,6 +101,7 @@ TABLE = (
         r"listen \w+ \S*?:(?P<what>\d+): bind: address already in use",
         r"bind: address already in use",
         r"cannot bind socket .*\[\S*?:(?P<what>\d+)\]",
+        r"bind\(\) to \S*?:(?P<what>\d+) failed \(98: ",
     ),
     _symptom(
         "clocks disagree, or a certificate is out of date",
@@ -98,7 +109,10 @@ TABLE = (
         " host; where the time is right, the certificate has to be renewed",
         r"x509: certificate has expired or is not yet valid(: (?P<what>current time .* is"
         r" (before|after) [\d:TZ-]+))?",
-        r"certificate is not valid yet",
+        r"the certificate (is not valid yet|has expired)",
+        r"service account token is not valid yet",
+        r"existing bootstrap client certificate in (?P<what>\S+) is expired",
+        r"remote error: tls: expired certificate",
         r"prober found high clock drift",
     ),
     _symptom(
@@ -112,6 +126,8 @@ TABLE = (
         r"(cluster ID mismatch|member count is unequal|error validating peerURLs)",
         r"member has been permanently removed from the cluster",
         r'(?P<what>"?cni0"? already has an IP address different from [\da-f.:/]+)',
+        r'(?P<what>"?cni0"? already exists but is not a bridge)',
+        r"server version is lower than determined cluster version",
         r"holds the data of member",
     ),
     _symptom(
@@ -136,13 +152,33 @@ TABLE = (
         r"could not find a JWS signature in the cluster-info ConfigMap",
     ),
     _symptom(
+        "the networks of pods, services and hosts don't fit each other",
+        "let `spec.network.podCIDR`, `nodeMask` and `serviceCIDR` decide for all programs: leave"
+        " networks out of `extraArgs`, and of charts, templates and manifests of yours; nodes and"
+        " services that have addresses of other networks keep them, so delete the cluster and make"
+        " it anew",
+        r"(?P<what>cidr \S+ is out the range of cluster cidr [^\s\",]+)",
+        r"an allocated cidr: (?P<what>\S+) at index:\d+ that does not exist in cluster cidrs",
+        r"mask size of cluster CIDR must be less than or equal to",
+        r"New CIDR set failed; the node CIDR size is too big",
+        r"ClusterCIDRs==\d+ and they are not configured as dual stack",
+        r"(?P<what>subnet \S+ specified in the flannel net config doesn't contain \S+)",
+        r"the provided IP \((?P<what>\S+)\) is not in the valid range\. The range of valid IPs",
+        r"Cluster ?IP \[\w+\]: ?(?P<what>\S+) .*is not within (any|the) .*[Ss]ervice CIDR",
+        r"(?P<what>pod subnet with mask \d+ is smaller than the size of node subnet with mask \d+)",
+        r"(?P<what>pod subnet mask \(\d+\) and node-mask \(\d+\) difference is greater than \d+)",
+        r"(?P<what>subnet with \d+ address\(es\) is too small)",
+        r"specified (service subnet|--service-cluster-ip-range\S*) is too large",
+        r"cluster is \S+ but (clusterCIDRs|node\.spec\.podCIDRs) contains only IPv\d addresses",
+    ),
+    _symptom(
         "there are no addresses left for the pods of a host",
         "`spec.network.podCIDR` has to be large enough for a network of `spec.network.nodeMask`"
         " for each host, and apart from `spec.network.serviceCIDR` and the networks of the hosts;"
         " a cluster keeps its networks, so delete it and make it anew with others",
         r"(pod cidr not assigned|CIDRNotAvailable|CIDRAssignmentFailed|CIDR allocation failed)",
         r"(?P<what>no IP addresses available in range set: \S+)",
-        r"(failed to allocate cidr from cluster cidr|does not exist in cluster cidrs)",
+        r"failed to allocate cidr from cluster cidr",
         r"node \S+ has no addresses for pods",
     ),
     _symptom(
@@ -258,7 +294,10 @@ TABLE = (
         r"read tcp \S+->(?P<what>\S+:\d+): read: connection reset by peer",
         r"The connection to the server (?P<what>\S+) was refused",
         r'err="node "[^"]+" not found"',
-        r"context deadline exceeded|Client\.Timeout exceeded while awaiting headers",
+        # Nearly everything ends by a deadline now and then: what counts is who was asked.
+        r'"https://(?P<what>[^"/]+)/apis?/[^"]*": .*(context deadline|Client\.Timeout) exceeded',
+        r"kube-apiserver check failed at https://(?P<what>[^/\s]+)/\S+: .*deadline exceeded",
+        r"Unable to connect to the server: ",
         follows=True,
     ),
 )
