@@ -86,10 +86,10 @@ together() {
 
 # --- a host before there is a cluster
 
-# containerd first: images can only come when it runs.
+# Images can only come when containerd runs; all other programs come meanwhile.
 runtime() {
   settings "$1" | on "$1" 'tar -x --no-overwrite-dir -C / && cat /etc/hosts.floor >>/etc/hosts &&
-    rm /etc/hosts.floor && mkdir -p /opt/cni/bin /etc/cni/net.d /etc/kubernetes/manifests &&
+    rm /etc/hosts.floor && mkdir -p /etc/cni/net.d /etc/kubernetes/manifests &&
     { modprobe -qa overlay br_netfilter || true; } && sysctl -q -p /etc/sysctl.d/90-kubernetes.conf'
   on "$1" 'cat >/usr/local/bin/runc && chmod 755 /usr/local/bin/runc' <"$(file /runc.amd64)"
   on "$1" 'tar -xz -C /usr/local bin/containerd bin/containerd-shim-runc-v2 bin/ctr &&
@@ -102,7 +102,7 @@ programs() {
   for name in kubeadm kubelet $(! is_plane "$1" || echo kubectl); do
     on "$1" "cat >/usr/local/bin/$name && chmod 755 /usr/local/bin/$name" <"$(file "/$name")"
   done
-  on "$1" 'tar -xz -C /opt/cni/bin' <"$(file '/cni-plugins-*.tgz')"
+  on "$1" 'mkdir -p /opt/cni/bin && tar -xz -C /opt/cni/bin' <"$(file '/cni-plugins-*.tgz')"
   on "$1" 'tar -xz -C /usr/local/bin crictl' <"$(file '/crictl-*.tar.gz')"
   if is_plane "$1"; then
     on "$1" 'tar -xz -C /usr/local/bin --strip-components=1 --wildcards "*/etcdctl" "*/etcdutl"' \
@@ -123,9 +123,10 @@ import() {
 
 prepared() {
   local pids=()
-  runtime "$1"
+  on "$1" true # the connection that all of these share
   programs "$1" &
   pids+=($!)
+  runtime "$1"
   if is_plane "$1"; then
     # All that kubeadm looks for before it begins.
     import "$1" k8s.io pause etcd kube-apiserver kube-controller-manager kube-scheduler kube-proxy &

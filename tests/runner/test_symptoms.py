@@ -13,7 +13,7 @@ SAID = {
     for part in (Path(__file__).parent / "messages.txt").read_text().rstrip().split("\n\n")
     for cause, _, said in [part.removeprefix("# ").partition("\n")]
 }
-"""What programs said, as they wrote it, by what was wrong."""
+"""What programs say when something is wrong, in their words, by what it is."""
 MESSAGES = [(cause, text) for cause, texts in SAID.items() for text in texts]
 
 
