@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import Literal, NoReturn
 
@@ -14,8 +15,8 @@ from kubexm.app.stored import StoredOptions
 from kubexm.common.about import About
 from kubexm.common.nearest import did_you_mean
 from kubexm.common.paths import Home
-from kubexm.common.roles import CONTROL_NODE
-from kubexm.errors import InvalidInput
+from kubexm.common.roles import CONTROL_NODE, CONTROL_PLANE
+from kubexm.errors import InvalidInput, StoreError
 from kubexm.spec.inventory import InventoryHost
 from kubexm.step.kubeadm import MEMBERSHIP
 from kubexm.store import Run, Store
@@ -41,6 +42,8 @@ class KnownCluster(msgspec.Struct, frozen=True, rename="camel"):
     """The simulated world that it lies in; the real one if there is none."""
     is_begun: bool = False
     """Whether a control plane is there, or was begun: what the cluster stands on is settled."""
+    strays: frozenset[str] = frozenset()
+    """Members of what a deletion has left without a control plane, and did not come to itself."""
 
 
 class _Done(msgspec.Struct, frozen=True):
@@ -61,29 +64,35 @@ class _Done(msgspec.Struct, frozen=True):
         return not self.is_creation and is_whole
 
 
-def clusters(home: Home) -> list[KnownCluster]:
-    """All clusters, by name; those of simulated worlds after the real one of the same name."""
+def clusters(home: Home, unusable: Callable[[StoreError], None]) -> list[KnownCluster]:
+    """All clusters, by name; those of simulated worlds after the real one of the same name.
+
+    `unusable` is told of stores that can't be read; what the others have is there nevertheless.
+    """
     found: list[KnownCluster] = []
-    for store in places.stores(home, _raised):
+    for store in places.stores(home, unusable):
         found += _of_store(store)
     return sorted(found, key=lambda one: (one.name, one.world or ""))
 
 
 def cluster(home: Home, name: str) -> KnownCluster:
     """The cluster of a name, the real one first; `InvalidInput` if there is none."""
-    found = clusters(home)
-    return _named(found, name) or _refuse(found, name)
+    unusable: list[StoreError] = []
+    found = clusters(home, unusable.append)
+    if (one := _named(found, name)) is None and unusable:
+        raise unusable[0]  # where it may be
+    return one or _refuse(found, name)
 
 
 def cluster_of(home: Home, name: str, world: Path | None) -> KnownCluster:
     """The cluster of a name in one simulated world, or else in the real one."""
-    found = clusters(home)
-    where = str(world) if world is not None else None
-    there = [one for one in found if one.world == where]
-    if where is None and not _named(there, name) and _named(found, name):
+    there = _in(home, world)
+    if (one := _named(there, name)) is not None:
+        return one
+    if world is None and _named(clusters(home, lambda _: None), name):
         message = f"the cluster `{name}` is simulated"
         raise InvalidInput(message, hint="say that you mean that one with `--simulate`")
-    return _named(there, name) or _refuse(there, name)
+    return _refuse(there, name)
 
 
 def made(home: Home, run: Run) -> KnownCluster:
@@ -94,11 +103,18 @@ def made(home: Home, run: Run) -> KnownCluster:
         return _known(store, run.name, [*done])
 
 
-def begun(home: Home, name: str, world: Path | None) -> KnownCluster | None:
-    """The cluster of a name if it has a control plane already; None if there is none such."""
-    where = str(world) if world is not None else None
-    there = [one for one in clusters(home) if one.world == where and one.is_begun]
-    return _named(there, name)
+def there(home: Home, name: str, world: Path | None) -> KnownCluster | None:
+    """The same; None if there is none."""
+    return _named(_in(home, world), name)
+
+
+def _in(home: Home, world: Path | None) -> list[KnownCluster]:
+    """The clusters of one world; whatever is wrong with another does not matter."""
+    database = places.database_path(home, world)
+    if not database.exists():
+        return []
+    with places.open_store(database) as store:
+        return [*_of_store(store)]
 
 
 def _named(found: Sequence[KnownCluster], name: str) -> KnownCluster | None:
@@ -109,10 +125,6 @@ def _refuse(found: Sequence[KnownCluster], name: str) -> NoReturn:
     names = [one.name for one in found]
     hint = did_you_mean(name, names) if names else "`kubexm create cluster -f FILE` makes one"
     raise InvalidInput(f"no cluster `{name}` is known", hint=hint)
-
-
-def _raised(error: Exception) -> None:
-    raise error
 
 
 def _of_store(store: Store) -> Iterator[KnownCluster]:
@@ -142,6 +154,7 @@ def _known(store: Store, name: str, done: Sequence[_Done]) -> KnownCluster:
     made = next((one for one in creations if not one.run.selected), creations[0])
     assert made.options.about is not None
     hosts = msgspec.json.decode(store.documents(made.run.id).spec, type=list[InventoryHost])
+    is_begun, strays = _standing(store.makers(name), done, made.options.about)
     return KnownCluster(
         name=name,
         state=_state(done[0]),
@@ -151,8 +164,26 @@ def _known(store: Store, name: str, done: Sequence[_Done]) -> KnownCluster:
         task=done[0].run.id,
         made_by=made.run.id,
         world=made.run.world,
-        is_begun=any(MEMBERSHIP in found for found in store.in_ledger(name).values()),
+        is_begun=is_begun,
+        strays=strays,
     )
+
+
+def _standing(
+    makers: Mapping[str, Mapping[str, str]], done: Sequence[_Done], about: About
+) -> tuple[bool, frozenset[str]]:
+    """Whether there is a control plane, and who is a member of one that is no more.
+
+    Who was let in, and by which run, is in the ledger.
+    """
+    let_in = {host: noted[MEMBERSHIP] for host, noted in makers.items() if MEMBERSHIP in noted}
+    since = {one.run.id for one in takewhile(lambda one: one.is_creation, done)}
+    old = frozenset(host for host, run in let_in.items() if run not in since)
+    control_planes = {*about.roles[CONTROL_PLANE]}
+    # A deletion that came to its first control plane has left none that anybody could go on with.
+    is_begun = control_planes <= let_in.keys() or old != let_in.keys()
+    is_same = is_begun and not old.isdisjoint(control_planes)
+    return is_begun, frozenset() if is_same else old
 
 
 def _state(last: _Done) -> State:

@@ -37,6 +37,10 @@ _VERSION = "kubernetes.version"
 _UPGRADE = "another version wants an upgrade, which kubexm can't do yet"
 _STAYS = "leave it as it was; who wants another makes another cluster, and moves there"
 _NO_WAY_OUT = "leave it in the file: kubexm can't take a host out of a cluster yet"
+_FINISH = (
+    "delete the rest of it first: kubexm delete cluster {}; if the host was made anew since then,"
+    " add `--without {}`"
+)
 _HOSTS: DataPath = ("spec", "hosts")
 
 
@@ -48,7 +52,9 @@ def of(cluster: Cluster) -> dict[str, Any]:
 
 def refuse(cluster: Cluster, before: KnownCluster) -> None:
     """Raise `InvalidCluster` with all that a file says otherwise than the cluster that there is."""
-    findings = [*_settings(of(cluster), before), *_hosts(cluster, before)]
+    findings = [*_strays(cluster, before)]
+    if before.is_begun:
+        findings += [*_settings(of(cluster), before), *_hosts(cluster, before)]
     if findings:
         document = cluster.document
         said = f"can't be what the cluster `{before.name}` becomes"
@@ -78,6 +84,14 @@ def _hosts(cluster: Cluster, before: KnownCluster) -> Iterator[Finding]:
             yield Finding(_HOSTS, message)
     if before.about.etcd == "service":
         yield from _members(cluster, before)
+
+
+def _strays(cluster: Cluster, before: KnownCluster) -> Iterator[Finding]:
+    """Hosts that a deletion has not come to, while there is no control plane any more."""
+    for member in cluster.declared.members:
+        if member.name in before.strays:
+            message = f"`{member.name}` is still a member of the cluster that was half deleted"
+            yield Finding(_HOSTS, message, _FINISH.format(before.name, member.name))
 
 
 def _members(cluster: Cluster, before: KnownCluster) -> Iterator[Finding]:

@@ -46,7 +46,7 @@ def _refuse_another_cluster(source: OperationParams, params: RunParams, home: Ho
     cluster = clusters.read_whole(source.cluster, templates=source.templates)
     name = cluster.declared.name
     world = worlds.place(params, name, home)
-    if (before := known.begun(home, name, world)) is not None:
+    if (before := known.there(home, name, world)) is not None:
         lasting.refuse(cluster, before)
 
 

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from kubexm.cli.flags import Output
+from kubexm.cli.messages import warn
 from kubexm.cli.output import document, place, say, table
 from kubexm.common.paths import Home
+from kubexm.errors import Problem, StoreError
 
 if TYPE_CHECKING:
     from kubexm.app.known import KnownCluster
@@ -29,7 +31,7 @@ def list_(*, output: Output = "text") -> int:
     """All clusters that were made from this machine, and not deleted since."""
     from kubexm.app import known
 
-    found = known.clusters(Home.from_environment())
+    found = known.clusters(Home.from_environment(), _warn)
     if output != "text":
         document({"clusters": [data(one) for one in found]}, output)
     elif found:
@@ -37,6 +39,11 @@ def list_(*, output: Output = "text") -> int:
     else:
         say("there are no clusters; `kubexm create cluster -f FILE` makes one")
     return 0
+
+
+def _warn(error: StoreError) -> None:
+    """Tell of a store that can't be used; what others have is worth knowing nevertheless."""
+    warn([Problem(error.message, error.where, error.hint)])
 
 
 def show(name: Name, /, *, output: Output = "text") -> int:

@@ -111,6 +111,24 @@ def known_resources(connection: sqlite3.Connection, name: str) -> dict[str, froz
     return {host: frozenset(resources) for host, resources in found.items()}
 
 
+def makers(connection: sqlite3.Connection, name: str) -> dict[str, dict[str, str]]:
+    """By host and resource the run that the entry in the ledger of a name is of."""
+    chosen = (
+        "SELECT ledger.host, ledger.resource, run.id FROM ledger"
+        " JOIN run ON run.number = ledger.run WHERE ledger.name = ?"
+    )
+    found: dict[str, dict[str, str]] = {}
+    for host, resource, run in connection.execute(chosen, (name,)):
+        found.setdefault(host, {})[resource] = run
+    return found
+
+
+def forget(connection: sqlite3.Connection, name: str, hosts: Iterable[str]) -> None:
+    """Drop what the ledger of a name has of these hosts."""
+    dropped = "DELETE FROM ledger WHERE name = ? AND host = ?"
+    connection.executemany(dropped, [(name, host) for host in hosts])
+
+
 def durations(connection: sqlite3.Connection, name: str) -> dict[str, float]:
     """How long the nodes of a name usually take, in seconds."""
     chosen = "SELECT node, mean FROM duration WHERE name = ?"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -215,6 +215,17 @@ class Store:
         """By host the resources that the ledger of this name has an entry of."""
         with self._database.reading() as connection:
             return history.known_resources(connection, name)
+
+    def makers(self, name: str) -> dict[str, dict[str, str]]:
+        """By host and resource the run that was the first of this name to change it."""
+        with self._database.reading() as connection:
+            return history.makers(connection, name)
+
+    def forget(self, lease: Lease, hosts: Collection[str]) -> None:
+        """Drop these hosts from the ledger, if the lease still holds: they are gone for good."""
+        with self._database.writing() as connection:
+            lease.check(connection)
+            history.forget(connection, lease.name, hosts)
 
     def durations(self, name: str) -> dict[str, float]:
         """How long the nodes of this name usually take, in seconds."""
