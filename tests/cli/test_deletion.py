@@ -92,6 +92,118 @@ def site(kubexm: Kubexm, home: Path, tmp_path: Path) -> Site:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("by_file", [False, True])
+def test_what_the_file_has_no_more_is_deleted_too(site: Site, by_file: bool) -> None:
+    site.create(1, more="\n".join((BACKUP % "/var/backups/first", MIRROR)))
+    site.create(1, more=BACKUP % "/var/backups/second")
+    assert site.create(1, more="  etcd: {kind: systemd}").code == 0
+    for left in ("backups/first", "certs.d/docker.io"):
+        assert any(left in key for key in site.left()["control1"])
+
+    given = ("-f", site.file, "--simulate") if by_file else ("demo", "--simulate")
+    gone = site.kubexm("delete", "cluster", *given)
+
+    assert gone.code == 0
+    assert site.left() == {}
+    assert site.in_ledger() == {}
+    assert site.known() == []
+
+
+@pytest.mark.slow
+def test_a_host_that_was_dropped_before_there_was_a_control_plane_is_deleted_too(
+    site: Site,
+) -> None:
+    never = "  hooks: {container-runtime: {post: [{name: no, command: {argv: ['false']}}]}}"
+    assert site.create(1, 2, more=never).code == 1
+    assert site.create(1).code == 0
+    assert "worker2" in site.left()
+
+    assert site.kubexm(*DELETE).code == 0
+    assert site.left() == {}
+    assert site.in_ledger() == {}
+
+
+@pytest.mark.slow
+def test_a_host_that_a_corrected_file_has_no_more_is_named_unless_it_is_gone(site: Site) -> None:
+    never = "  hooks: {container-runtime: {post: [{name: no, command: {argv: ['false']}}]}}"
+    failed = site.kubexm(*CREATE, site.write(1, 2, more=never), "-o", "json")
+    task = json.loads(failed.out)["task"]["id"]
+    assert site.kubexm("task", "retry", task, "-f", site.write(1)).code == 0
+
+    refused = site.kubexm(*DELETE)
+
+    assert refused.code == 2
+    assert "has changed `worker2` for the cluster" in refused.err
+    assert site.kubexm("delete", "cluster", "-f", site.write(1, 2), "--simulate").code == 0
+    assert site.left() == {}
+
+
+@pytest.mark.slow
+def test_what_nothing_has_undone_is_not_forgotten(site: Site) -> None:
+    site.create(1, more=BACKUP % "/var/backups/first")
+    for part in site.world.glob("kubexm.db*"):
+        part.unlink()
+    site.write(1, more="  etcd: {kind: systemd}")
+
+    kept = site.kubexm("delete", "cluster", "-f", site.file, "--simulate")
+
+    assert kept.code == 1
+    assert "directory:/var/backups/first" in kept.out
+    site.write(1, more=BACKUP % "/var/backups/first")
+    assert site.kubexm("delete", "cluster", "-f", site.file, "--simulate").code == 0
+    assert site.left() == {}
+
+
+@pytest.mark.slow
+def test_a_host_that_is_gone_for_good_does_not_keep_its_cluster(site: Site) -> None:
+    site.create(1, 2)
+    site.stop("worker2")
+    half = site.kubexm(*DELETE)
+    assert half.code == 5
+    assert "delete the cluster with `--without worker2` added" in half.out
+    assert site.known() == ["half deleted"]
+
+    unknown = site.kubexm(*DELETE, "--without", "wroker2")
+    gone = site.kubexm(*DELETE, "--without", "worker2")
+
+    assert (unknown.code, gone.code) == (2, 0)
+    assert "did you mean `worker2`?" in unknown.err
+    assert "worker2" not in gone.out
+    assert (site.known(), site.in_ledger()) == ([], {})
+    assert [*site.left()] == ["worker2"]
+    assert site.create(1).code == 0
+
+
+@pytest.mark.slow
+def test_a_cluster_of_which_no_host_is_left_can_be_forgotten(site: Site) -> None:
+    site.create(1)
+
+    gone = site.kubexm(*DELETE, "--without", "worker1", "--without", "control1")
+
+    assert gone.code == 0
+    assert (site.known(), site.in_ledger()) == ([], {})
+
+
+@pytest.mark.slow
+def test_who_has_deleted_half_of_a_cluster_may_make_another_of_other_hosts(site: Site) -> None:
+    site.create(1)
+    site.stop("worker1")
+    site.kubexm(*DELETE)
+
+    refused = site.create(1)
+    other = site.create(2, more="  dns: {domain: other.local}")
+
+    assert refused.code == 2
+    assert "`worker1` is still a member of the cluster that was half deleted" in refused.err
+    assert "kubexm delete cluster demo" in refused.err
+    assert other.code == 0
+    assert "but the cluster has" in site.create(2).err
+    assert "`worker1` is still a member" in site.create(1, 2).err
+    assert site.kubexm(*DELETE, "--without", "worker1").code == 0
+    assert [*site.left()] == ["worker1"]
+
+
+@pytest.mark.slow
 def test_a_damaged_world_is_nobody_elses_trouble(site: Site) -> None:
     bad = site.home / "data" / "worlds" / "bad" / "kubexm.db"
     bad.parent.mkdir(parents=True)
@@ -107,3 +219,17 @@ def test_a_damaged_world_is_nobody_elses_trouble(site: Site) -> None:
     assert site.kubexm("get", "cluster", "demo").code == 0
     assert site.kubexm("get", "cluster", "other").code == 1
     assert site.kubexm(*DELETE).code == 0
+
+
+def test_what_is_wrong_is_told_before_it_is_asked_whether_that_is_meant(site: Site) -> None:
+    neither = site.kubexm("delete", "cluster")
+    both = site.kubexm("delete", "cluster", "demo", "-f", site.write())
+
+    unknown = site.kubexm("delete", "cluster", "-f", site.file, "--without", "wroker1")
+    half = site.kubexm("delete", "cluster", "-f", site.file, "--world", site.world)
+
+    assert (neither.code, both.code, unknown.code, half.code) == (2, 2, 2, 2)
+    assert "found neither of the name of a cluster and `--file`" in neither.err
+    assert "found both of the name of a cluster and `--file`" in both.err
+    assert "the cluster has no host of that name" in unknown.err
+    assert "`--world` has no effect without `--simulate`" in half.err

@@ -267,8 +267,8 @@ class MemoryLedger:
     async def drop(self, resource: str) -> None:
         self.entries.pop(resource, None)
 
-    async def forget(self) -> None:
-        self.entries.clear()
+    async def resources(self) -> frozenset[str]:
+        return frozenset(self.entries)
 
 
 class Stage:

@@ -200,3 +200,13 @@ def test_what_was_kept_for_a_dropped_entry_goes_too(shelf: Shelf) -> None:
 
     assert before
     assert shelf.place.ask("ls", f"{host.state_dir}/priors") == ""
+
+
+def test_all_that_is_known_is_known_by_the_store_or_by_the_host(shelf: Shelf) -> None:
+    shelf.remember(FIRST)
+    shelf.remember(FIRST, Book("another"))
+    shelf.place.ask("touch", f"{shelf.place.host.state_dir}/ledger/half-written")
+
+    ledger = shelf.ledger(Book("site", known=frozenset({"file:/etc/known"})))
+
+    assert shelf.place.wait(ledger.resources()) == {RESOURCE, "file:/etc/known"}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.step.places import SimPlace
 
+from kubexm.errors import StepFailed
 from kubexm.step.data import DataDirectory
 from kubexm.step.files import FilePresent
 from kubexm.step.forgetting import Forgotten
@@ -59,13 +61,35 @@ def test_notes_are_gone_with_the_last_of_them(sim: SimPlace) -> None:
     step = Forgotten()
     assert sim.verdict(step).satisfied
 
-    sim.run(FilePresent("/var/lib/kubexm", content="x"))
-    sim.undo(FilePresent("/var/lib/kubexm", content="x"))
     sim.wait(sim.host.run("mkdir", "-p", "/var/lib/kubexm/records"))
     assert sim.verdict(step).reason == "there are notes of kubexm"
     sim.run(step)
 
     assert sim.verdict(step).satisfied
+
+
+def test_what_went_with_others_is_forgotten_also_where_the_host_has_no_notes(
+    sim: SimPlace,
+) -> None:
+    sim.wait(sim.ledger.remember("image:k8s.io/pause", {"there": False}))
+    step = Forgotten(gone=("image",))
+    assert not sim.verdict(step).satisfied
+
+    sim.run(step)
+
+    assert sim.ledger.entries == {}
+    assert sim.verdict(step).satisfied
+
+
+def test_nothing_is_forgotten_that_nothing_has_undone(sim: SimPlace) -> None:
+    sim.wait(sim.ledger.remember("image:k8s.io/pause", {"there": False}))
+    sim.run(FilePresent("/etc/motd", content="ours"))
+
+    with pytest.raises(StepFailed, match=r"`file:/etc/motd` here, and nothing has undone") as told:
+        sim.run(Forgotten(gone=("image",)))
+
+    assert "--without there" in told.value.hint
+    assert len(sim.ledger.entries) == 2
 
 
 def test_notes_of_another_name_stay(sim: SimPlace) -> None:

@@ -41,6 +41,17 @@ def test_what_may_not_be_touched_is_left_and_stays_in_the_ledger(sim: SimPlace) 
     assert [*sim.ledger.entries] == ["directory:/srv/app"]
 
 
+def test_what_is_left_for_good_is_forgotten(sim: SimPlace) -> None:
+    sim.run(Directory("/srv/app"))
+    sim.ask("touch", "/srv/app/theirs")
+
+    outcome = sim.run(Undone("directory", {"path": "/srv/app"}, for_good=True))
+
+    expected = "left as it is: `/srv/app` is not empty"
+    assert outcome == Outcome(changed=False, message=expected)
+    assert sim.ledger.entries == {}
+
+
 def test_a_step_without_an_undo_is_left(sim: SimPlace) -> None:
     verdict = sim.verdict(Undone("command", {"argv": ["true"]}))
 

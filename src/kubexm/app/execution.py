@@ -101,6 +101,8 @@ class Job(msgspec.Struct, frozen=True):
     """How registries are reached that images and charts are taken from, by their names."""
     judge: Callable[[Facts], Sequence[Problem]] | None = None
     """Holds hosts against each other before anything is changed; warnings, or `Refused`."""
+    gone: tuple[str, ...] = ()
+    """Hosts that are gone for good: nothing is known of them once all else is done."""
     claim: Claim | None = None
     """What tells this holder of the run from an earlier one; a dry run holds nothing."""
 
@@ -270,6 +272,8 @@ async def perform_held(
     claim = Claim(lease.name, lease.token, lease.run, who=str(Process.current()))
     keep = _keeping(store, lease)
     result = await perform(replace(job, claim=claim), journal, front, home, keep)
+    if job.gone and result.status == "Success" and not result.degraded:
+        store.forget(lease, job.gone)
     store.finish(lease, result.status, message=result.message, degraded=result.degraded)
     store.learn_durations(lease.name, learned(result))
     return result

@@ -12,6 +12,7 @@ from kubexm.plan.node import ExecutionNode
 from kubexm.spec import references
 from kubexm.spec.inventory import InventoryHost
 from kubexm.spec.references import BadReference, Reference
+from kubexm.store import Documents
 
 ROOTS = ("vars", "host")
 """What references may begin with for that; facts and values are found by the run."""
@@ -22,6 +23,12 @@ class Plan(msgspec.Struct, frozen=True):
 
     graph: ExecutionGraph
     hosts: tuple[InventoryHost, ...]
+
+
+def plan_of(documents: Documents) -> Plan:
+    """What a run was to do, and on which hosts."""
+    hosts = msgspec.json.decode(documents.spec, type=tuple[InventoryHost, ...])
+    return Plan(documents.graph, hosts)
 
 
 def parameters(node: ExecutionNode, host: InventoryHost) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def as_planned(
     known = {host.name: host for host in plan.hosts}
     numbers = itertools.count(1 + _last_number((*state.former, *after)))
     return tuple(
-        tuple(_as_it_came_out(node, [known[name] for name in hosts[node.id]], numbers))
+        tuple(as_it_came_out(node, [known[name] for name in hosts[node.id]], numbers))
         for node in _in_order(plan.graph, state)
         if node.id in hosts
     )
@@ -121,7 +121,7 @@ def _in_order(graph: ExecutionGraph, state: RunState) -> Iterator[ExecutionNode]
     return (grown.nodes[id] for id in order if id in grown.nodes)
 
 
-def _as_it_came_out(
+def as_it_came_out(
     node: ExecutionNode, hosts: Iterable[InventoryHost], numbers: Iterator[int]
 ) -> Iterator[ExecutionNode]:
     """A node for each way in which its parameters came out, with what was known then."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 
-from kubexm.app import across, bills, clusters, lasting, misfits, versions
+from kubexm.app import across, bills, clusters, deleting, lasting, misfits, versions
 from kubexm.app.cluster_hosts import MACHINES, inventory
 from kubexm.app.named import HOOKS
-from kubexm.app.params import Operation, OperationParams
+from kubexm.app.params import OperationParams
 from kubexm.app.remembered import Facts, stored_facts
 from kubexm.common.about import About
 from kubexm.common.counting import few
@@ -24,10 +24,8 @@ from kubexm.config.members import GROUPS
 from kubexm.config.rules.rule import Declared
 from kubexm.document import problems
 from kubexm.errors import InvalidCluster, Problem
-from kubexm.pipeline import create, delete
+from kubexm.pipeline import create
 from kubexm.pipeline.whole import as_graph, indispensable
-from kubexm.plan.fragment import ExecutionFragment
-from kubexm.plan.graph import ExecutionGraph
 from kubexm.resource import catalog, declared, materials
 from kubexm.resource.entries import ARCHES, Arch
 from kubexm.sim.settings import Machine, WorldSettings
@@ -41,10 +39,6 @@ from kubexm.templates import overlays
 from kubexm.templates.overlays import Overlays
 
 _SEE = "see docs/reference/cluster-file.md, which describes every key"
-_PIPELINES: Mapping[Operation, Callable[[ClusterContext, PlannedHooks], ExecutionFragment]] = {
-    "create-cluster": create.create_cluster,
-    "delete-cluster": delete.delete_cluster,
-}
 
 
 def plan(
@@ -62,25 +56,22 @@ def plan(
     ctx = _context(params, cluster, known, _architectures(hosts, told), digests)
     hooks = _hooks(params, cluster, hosts)
     with misfits.told(cluster.document):
-        fragment = _PIPELINES[params.operation](ctx, hooks)
+        fragment = create.create_cluster(ctx, hooks)
     _refuse(cluster, ctx)
-    is_creation = params.operation == "create-cluster"
-    return PlannedPipeline(
-        graph=_created(ctx, fragment) if is_creation else as_graph(ctx, fragment),
+    created = PlannedPipeline(
+        # What the file wants of a failure is said of the creation alone.
+        graph=as_graph(ctx, fragment, groups=indispensable(ctx), on_failure=ctx.spec.on_failure),
         hosts=tuple(_with_variables(hosts, variables(ctx))),
         world=world(ctx),
         warnings=(*trouble, *_warnings(ctx, cluster)),
         notices=tuple(_notices(hosts, told)),
         places=_places(params, hooks),
-        judge=partial(_judged, cluster.declared) if is_creation else None,
+        judge=partial(_judged, cluster.declared),
         about=_about(ctx, cluster),
     )
-
-
-def _created(ctx: ClusterContext, fragment: ExecutionFragment) -> ExecutionGraph:
-    """The graph of a creation. What the file wants of a failure is said of that alone: whatever a
-    deletion has taken away stays away."""
-    return as_graph(ctx, fragment, groups=indispensable(ctx), on_failure=ctx.spec.on_failure)
+    if params.operation == "create-cluster":
+        return created
+    return deleting.turned(created, params.world, params.without)
 
 
 def _about(ctx: ClusterContext, cluster: Cluster) -> About:

@@ -41,6 +41,10 @@ class OperationParams(msgspec.Struct, frozen=True):
     """Where everything comes from, so that nobody outside is asked."""
     templates: Path | None = None
     """A directory with templates of the operator; that of the file if nothing is said."""
+    world: Path | None = None
+    """The simulated world that a cluster to be deleted lies in; the real one if there is none."""
+    without: tuple[str, ...] = ()
+    """Hosts that a deletion takes for gone, and so neither calls nor waits for."""
 
 
 class DeletionParams(msgspec.Struct, frozen=True):
@@ -49,6 +53,8 @@ class DeletionParams(msgspec.Struct, frozen=True):
     name: str
     world: Path | None = None
     """The simulated world that it lies in; the real one if there is none."""
+    without: tuple[str, ...] = ()
+    """Hosts that are taken for gone, and so neither called nor waited for."""
 
 
 class PlanParams(msgspec.Struct, frozen=True):

@@ -98,7 +98,11 @@ async def _told(source: OperationParams, front: Front, home: Home) -> Facts | No
     cluster = clusters.read_whole(source.cluster, templates=source.templates)
     known, _ = stored_facts(cluster.declared.name)
     members = [host for host in inventory(cluster) if host.name != CONTROL_NODE]
-    unknown = [host for host in members if "arch" not in host.facts and host.name not in known]
+    unknown = [
+        host
+        for host in members
+        if "arch" not in host.facts and host.name not in {*known, *source.without}
+    ]
     if not unknown:
         return None
     checked = await hosts.looked_at(unknown, None, front, home)

@@ -17,7 +17,7 @@ from kubexm.app.execution import (
     perform_held,
     readiness,
 )
-from kubexm.app.foreknown import Plan
+from kubexm.app.foreknown import Plan, plan_of
 from kubexm.app.former import hosts_of, on_hosts
 from kubexm.app.keeping import planned_again, without_secrets
 from kubexm.app.params import (
@@ -43,7 +43,6 @@ from kubexm.plan.history import Span
 from kubexm.plan.records import RunState, Unit
 from kubexm.plan.result import GraphExecutionResult
 from kubexm.plan.select import named
-from kubexm.spec.inventory import InventoryHost
 from kubexm.step import registry
 from kubexm.store import Documents, Lease, Run, Store
 from kubexm.templates import render
@@ -76,6 +75,12 @@ class RunOutcome(msgspec.Struct, frozen=True):
         was_whole = self.run is not None and not self.run.selected
         is_creation = self.operation == "create-cluster"
         return is_creation and was_whole and self.result.status == "Success"
+
+
+def foreseen(params: RunParams) -> str:
+    """The name of what would run; what is wrong with the wish is told before anybody is asked."""
+    _refuse_what_has_no_effect(params)
+    return planning.plan(params.plan).graph.name
 
 
 async def run(params: RunParams, front: Front, home: Home) -> RunOutcome:
@@ -204,7 +209,12 @@ def _job(params: RunParams, planned: Planned, world: Path | None, store: Store |
         bundled=_is_bundled(params),
         registries=planned.about.registries if planned.about is not None else {},
         judge=planned.judge,
+        gone=_gone(KeptOperation.of(params.plan.pipeline)),
     )
+
+
+def _gone(kept: KeptOperation | None) -> tuple[str, ...]:
+    return kept.without if kept is not None else ()
 
 
 def _first(store: Store, graph: ExecutionGraph) -> dict[str, dict[str, Mapping[str, Any]]]:
@@ -240,7 +250,7 @@ async def resume(params: ResumeParams, front: Front, home: Home) -> RunOutcome:
             if not params.force:
                 _refuse_if_stale(store, stored, documents.graph)
             done = store.state(stored.id).done
-            _refuse_if_unready(_plan_of(documents), stored, front, done)
+            _refuse_if_unready(plan_of(documents), stored, front, done)
             return await _continue(store, stored, lease, documents, front, home)
 
 
@@ -255,11 +265,11 @@ async def retry(params: RetryParams, front: Front, home: Home) -> RunOutcome:
         _refuse_unknown_steps(stored, (corrected or documents).graph)
         if not params.force:
             _refuse_if_stale(store, stored, (corrected or documents).graph)
-        changed = _plan_of(corrected) if corrected is not None else None
+        changed = plan_of(corrected) if corrected is not None else None
         state = store.state(stored.id)
-        units = reopening(state, _plan_of(documents), changed)
+        units = reopening(state, plan_of(documents), changed)
         kept = state.done.keys() - set(units.units)
-        _refuse_if_unready(_plan_of(corrected or documents), stored, front, kept)
+        _refuse_if_unready(plan_of(corrected or documents), stored, front, kept)
         front.begun = True
         renewed = corrected or (documents if documents is not known else None)
         store.reopen(lease, units, renewed)
@@ -332,7 +342,8 @@ async def _corrected(
         return None
     options = msgspec.json.decode(documents.options, type=StoredOptions)
     if options.operation is not None:
-        plan = PlanParams(options.operation.on(params.pipeline), options.selection)
+        world = Path(stored.world) if stored.world is not None else None
+        plan = PlanParams(options.operation.on(params.pipeline, world), options.selection)
         operation = RunParams(plan, simulate=stored.world is not None)
         facts = await _facts(operation, front, home)
         planned = planning.plan(plan, Digests(home.digests), facts)
@@ -351,16 +362,11 @@ async def _corrected(
     return _documents(planned, options)
 
 
-def _plan_of(documents: Documents) -> Plan:
-    hosts = msgspec.json.decode(documents.spec, type=tuple[InventoryHost, ...])
-    return Plan(documents.graph, hosts)
-
-
 async def _continue(
     store: Store, stored: Run, lease: Lease, documents: Documents, front: Front, home: Home
 ) -> RunOutcome:
     options = msgspec.json.decode(documents.options, type=StoredOptions)
-    plan = _plan_of(documents)
+    plan = plan_of(documents)
     world = Path(stored.world) if stored.world is not None else None
     job = Job(
         graph=plan.graph,
@@ -374,6 +380,7 @@ async def _continue(
         require_all_hosts=options.require_all_hosts,
         bundled=options.operation is not None and bool(options.operation.bundle),
         registries=options.about.registries if options.about is not None else {},
+        gone=_gone(options.operation),
     )
     result = await perform_held(job, store, lease, front, home)
     outcome = _outcome(store, stored.id, job, result)

@@ -28,6 +28,8 @@ class KeptOperation(msgspec.Struct, frozen=True):
     catalogs: tuple[str, ...] = ()
     bundle: str = ""
     templates: str = ""
+    without: tuple[str, ...] = ()
+    """The hosts that a deletion takes for gone."""
 
     @classmethod
     def of(cls, params: PipelineParams | OperationParams | DeletionParams) -> KeptOperation | None:
@@ -35,15 +37,15 @@ class KeptOperation(msgspec.Struct, frozen=True):
         if isinstance(params, PipelineParams):
             return None
         if isinstance(params, DeletionParams):
-            return cls("delete-cluster")
-        absolute = [
+            return cls("delete-cluster", without=params.without)
+        bundle, templates = (
             str(path.absolute()) if path else "" for path in (params.bundle, params.templates)
-        ]
+        )
         catalogs = tuple(str(path.absolute()) for path in params.cluster.catalogs)
-        return cls(params.operation, catalogs, *absolute)
+        return cls(params.operation, catalogs, bundle, templates, params.without)
 
-    def on(self, file: PipelineParams) -> OperationParams:
-        """The same operation on the cluster of another file."""
+    def on(self, file: PipelineParams, world: Path | None = None) -> OperationParams:
+        """The same operation on the cluster of another file, where it lies."""
         if file.overrides:
             raise InvalidInput("`--set` has no meaning for a cluster file", hint="leave it out")
         return OperationParams(
@@ -51,6 +53,8 @@ class KeptOperation(msgspec.Struct, frozen=True):
             self.operation,
             Path(self.bundle) if self.bundle else None,
             Path(self.templates) if self.templates else None,
+            world,
+            self.without,
         )
 
 

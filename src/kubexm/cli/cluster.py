@@ -46,6 +46,17 @@ Check = Annotated[
 ]
 
 
+Without = Annotated[
+    tuple[str, ...],
+    Parameter(
+        name="--without",
+        negative=(),
+        metavar="HOST",
+        help="Take this host for gone: it is not called, and all else is deleted. Repeatable.",
+    ),
+]
+
+
 def create(
     *,
     file: ClusterFile,
@@ -100,7 +111,7 @@ def let_in(cluster: ClusterParams) -> None:
 
     name = "NAME"
     try:
-        name = _name(None, cluster)
+        name = _called(None, cluster)
         messages.notice(clusters.merge_kubeconfig(name))
     except KubexmError as error:
         again = f"try again with: kubexm kubeconfig {name} --merge"
@@ -132,6 +143,7 @@ def delete(
         Path | None,
         Parameter(name=["--file", "-f"], help="Its file, in place of its name."),
     ] = None,
+    without: Without = (),
     yes: Annotated[bool, Parameter(negative=(), help="Don't ask.")] = False,
     catalog: flags.Catalogs = (),
     check: Check = False,
@@ -143,49 +155,53 @@ def delete(
     logged: flags.Logged,
 ) -> int:
     """Take away all that was laid on hosts for a cluster; what was there before comes back."""
+    from kubexm.app import runs
     from kubexm.app.params import ClusterParams, PlanParams, RunParams
     from kubexm.cli import running
 
     cluster = ClusterParams(file, allow_literal_secrets, catalog) if file is not None else None
-    if not (yes or check or simulate):
-        _confirm(_name(name, cluster))
     params = RunParams(
-        PlanParams(_deletion(name, cluster, simulate, world)),
+        PlanParams(_deletion(name, cluster, simulate, world, without)),
         check=check,
         simulate=simulate,
         world=world,
         parallelism=parallelism,
     )
+    if not (yes or check or simulate):
+        _confirm(runs.foreseen(params))
     return asyncio.run(running.run(params, output, logged))
 
 
 def _deletion(
-    name: str | None, cluster: ClusterParams | None, simulate: bool, world: Path | None
+    name: str | None,
+    cluster: ClusterParams | None,
+    simulate: bool,
+    world: Path | None,
+    without: tuple[str, ...],
 ) -> DeletionParams | OperationParams:
     from kubexm.app import places
     from kubexm.app.params import DeletionParams, OperationParams
     from kubexm.common.paths import Home
+
+    called = _called(name, cluster)
+    where = places.world_path(Home.from_environment(), called, world) if simulate else None
+    if cluster is not None:
+        return OperationParams(cluster, "delete-cluster", world=where, without=without)
+    return DeletionParams(called, where, without)
+
+
+def _called(name: str | None, cluster: ClusterParams | None) -> str:
+    """The name of the cluster, which is given or in the file."""
+    from kubexm.app import clusters
     from kubexm.errors import InvalidInput
 
-    if (name is None) == (cluster is None):
-        found = "neither" if name is None else "both"
-        message = f"found {found} of the name of a cluster and `--file`, want one of them"
-        raise InvalidInput(message, hint="`kubexm get clusters` shows what there is")
-    if cluster is not None:
-        return OperationParams(cluster, "delete-cluster")
-    assert name is not None
-    home = Home.from_environment()
-    return DeletionParams(name, places.world_path(home, name, world) if simulate else None)
-
-
-def _name(name: str | None, cluster: ClusterParams | None) -> str:
-    """What the cluster is called; nothing is asked of who names one that is not known."""
-    from kubexm.app import clusters, known
-    from kubexm.common.paths import Home
-
-    if cluster is not None:
-        return clusters.read(cluster).declared.name
-    return known.cluster_of(Home.from_environment(), name or "", None).name
+    if name is not None and cluster is None:
+        return name
+    if name is None and cluster is not None:
+        return clusters.read_whole(cluster).declared.name
+    found = "neither" if name is None else "both"
+    message = f"found {found} of the name of a cluster and `--file`, want one of them"
+    raise InvalidInput(message, hint="`kubexm get clusters` shows what there is")
 
 
 def _confirm(name: str) -> None:

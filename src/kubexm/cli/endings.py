@@ -12,10 +12,11 @@ from kubexm.app.runs import RunOutcome
 from kubexm.app.tasks import TaskDetail
 from kubexm.cli.foretold import foretold
 from kubexm.cli.tree import Told, named, tree
-from kubexm.common.counting import counted
+from kubexm.common.counting import counted, few
 from kubexm.engine.undo import COMPENSATE, SETTLE, UNDO, is_left, is_settling
 from kubexm.plan import codec
 from kubexm.plan import report as reports
+from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.result import LEFT, GraphExecutionResult, HostResult, Status, gist
 from kubexm.plan.validation import inside
 from kubexm.store import Run
@@ -48,7 +49,7 @@ def summary(outcome: RunOutcome, *, said: bool = False, made: str = "") -> str:
     lines += _done_before(outcome)
     lines += [made, ""] if made else []
     if outcome.run is not None:
-        lines.append(_next(outcome.result, outcome.run.id, said))
+        lines.append(_next(outcome.graph, outcome.result, outcome.run.id, said))
     return "\n".join(lines)
 
 
@@ -82,7 +83,7 @@ def detail(found: TaskDetail) -> str:
     elif run.status == "Running":
         lines.append(f"hint: `kubexm task logs {run.id} --follow` shows what is said")
     elif run.status != "Success" or run.degraded:
-        lines.append(_next(found.result, run.id, found.said))
+        lines.append(_next(found.graph, found.result, run.id, found.said))
     elif found.said:
         lines.append(f"hint: {_logs(run.id)}")
     return "\n".join(lines)
@@ -184,13 +185,26 @@ def _indented(text: str, mark: str = "  ") -> list[str]:
     return [f"{mark}{line}" for line in text.splitlines()]
 
 
-def _next(result: GraphExecutionResult, task: str, said: bool) -> str:
+def _next(graph: ExecutionGraph, result: GraphExecutionResult, task: str, said: bool) -> str:
     if result.status == "Cancelled":
         return f"hint: go on with: kubexm task resume {task}"
     if result.status in ("Failed", "RolledBack") or result.degraded:
         logs = f"{_logs(task)}; " if said else ""
-        return f"hint: {logs}try again with: kubexm task retry {task}"
+        other = _without_the_gone(result) if _is_deletion(graph) else ""
+        return f"hint: {logs}try again with: kubexm task retry {task}{other}"
     return f"hint: `kubexm task show {task}` shows every unit"
+
+
+def _is_deletion(graph: ExecutionGraph) -> bool:
+    return next(iter(graph.nodes), "").startswith("delete-cluster/")
+
+
+def _without_the_gone(result: GraphExecutionResult) -> str:
+    """How a cluster is deleted whose hosts never come back."""
+    if not (gone := sorted(result.quarantined)):
+        return ""
+    flags = " ".join(f"--without {host}" for host in gone)
+    return f"; if nothing brings {few(gone)} back, delete the cluster with `{flags}` added"
 
 
 def _logs(task: str) -> str:

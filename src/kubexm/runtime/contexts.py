@@ -38,8 +38,8 @@ class Ledger(Protocol):
     async def knows(self, resource: str) -> bool:
         """Whether a state before any change of ours is known."""
 
-    async def forget(self) -> None:
-        """Drop every resource of the host."""
+    async def resources(self) -> frozenset[str]:
+        """All of which a state before any change of ours is known."""
 
     async def drop(self, resource: str) -> None:
         """Forget a resource, durably: it is as it was before any run of its name."""

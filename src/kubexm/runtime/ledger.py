@@ -24,6 +24,7 @@ from kubexm.runner.priors import Prior
 Remember = Callable[[LedgerEntry | LedgerDropped], Awaitable[None]]
 _AGAIN = ".again"
 """Ends the names of copies that a later run made, and the next one makes anew."""
+_COPY = ".json"
 
 
 class Book(msgspec.Struct):
@@ -77,11 +78,15 @@ class HostLedger:
         is_stored = resource in book.known or resource in book.found
         return is_stored or self._name(resource) in await self._copies()
 
-    async def forget(self) -> None:
-        """Drop all that is known of the host; what nobody takes back any more."""
+    async def resources(self) -> frozenset[str]:
+        """All of which a state before our changes is known, by the store or by the host."""
         book = self._book
-        for resource in sorted({*book.known, *book.found, *book.first}):
-            await self.drop(resource)
+        stored = {*book.known, *book.found, *book.first}
+        others = sorted(await self._copies() - {self._name(resource) for resource in stored})
+        told = [await self._told(name) for name in others]
+        return frozenset(stored).union(
+            copy["resource"] for copy in told if copy.get("name") == book.name
+        )
 
     async def drop(self, resource: str) -> None:
         """Forget a resource, durably: it is as it was before any run of the name."""
@@ -127,18 +132,22 @@ class HostLedger:
 
     async def _copies(self) -> set[str]:
         if self._book.copies is None:
-            self._book.copies = {name.removesuffix(".json") for name in await self._listed()}
+            self._book.copies = {name.removesuffix(_COPY) for name in await self._listed()}
         return self._book.copies
 
     async def _listed(self) -> list[str]:
-        """The files in our directory, if it is there."""
+        """The copies in our directory, if it is there."""
         look = ("ls", "-A", self._directory)
         found = await self._host.ask(*look, env=C_LOCALE)
-        return [] if is_missing(found) else self._host.checked(look, found).text.splitlines()
+        names = [] if is_missing(found) else self._host.checked(look, found).text.splitlines()
+        return [name for name in names if name.endswith(_COPY)]
 
     async def _copied(self, name: str) -> dict[str, Any]:
-        copy = json.loads(await self._host.get(self._path(name)))
-        return dict(copy["prior"])
+        return dict((await self._told(name))["prior"])
+
+    async def _told(self, name: str) -> dict[str, Any]:
+        """What a copy on the host says."""
+        return dict(json.loads(await self._host.get(self._path(name))))
 
     async def _copy(self, name: str, resource: str, prior: Prior) -> None:
         data = {"name": self._book.name, "resource": resource, "prior": prior}
@@ -154,7 +163,7 @@ class HostLedger:
         return hashlib.sha256(f"{self._book.name}\n{resource}".encode()).hexdigest()[:32]
 
     def _path(self, name: str) -> str:
-        return f"{self._directory}/{name}.json"
+        return f"{self._directory}/{name}{_COPY}"
 
     @property
     def _directory(self) -> str:

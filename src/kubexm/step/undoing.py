@@ -37,6 +37,9 @@ class Undone(Step):
     settles: bool = False
     """In place of that, go on with what was there before, such as a service with its old files:
     comes last, when all that it reads is undone too."""
+    for_good: bool = False
+    """What may not be touched, such as a directory with files of others, is left for good: the
+    ledger forgets it too, since nobody comes back for it."""
 
     declares_intent = True
     reads_facts = True  # some of those that it undoes do
@@ -66,6 +69,8 @@ class Undone(Step):
             await _drop(ctx, undone)
             return Outcome(changed)
         if (left := await undone.rollback(back)) is not None:
+            if self.for_good:
+                await _drop(ctx, undone)
             return Outcome(changed=False, message=f"{LEFT}: {left}")
         if not _settles(undone):
             await _drop(ctx, undone)
@@ -76,9 +81,10 @@ class Undone(Step):
         return registry.load(self.step, self.params)
 
 
-def undoing(spec: StepSpec) -> StepSpec:
+def undoing(spec: StepSpec, *, for_good: bool = False) -> StepSpec:
     """What takes back the changes of a step."""
-    return StepSpec(Undone.kind, _params(spec), references=spec.references)
+    params = {**_params(spec), **({"for_good": True} if for_good else {})}
+    return StepSpec(Undone.kind, params, references=spec.references)
 
 
 def settling(spec: StepSpec) -> StepSpec | None:
