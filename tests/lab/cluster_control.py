@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,13 @@ from typing import Any
 import msgspec
 import yaml
 
+from kubexm.app import tasks
+from kubexm.common.paths import Home
+from kubexm.plan.result import GraphExecutionResult
 from lab.testing import ROOT, Lab
 
 _SECONDS = 900.0
+_LOOK_AGAIN = 0.1
 # What this kind of host wants: it shares a kernel, and control groups of the first version.
 _SPEC: Mapping[str, Any] = {
     "kubernetes": {
@@ -64,14 +69,35 @@ class Answer(msgspec.Struct, frozen=True):
         return json.loads(self.out)
 
     def changed(self) -> set[tuple[str, str]]:
-        """The units of a run that changed something, by the end of their path and their host."""
-        nodes = self.data["result"]["nodeResults"]
-        return {
-            (id.partition("/")[2], host)
-            for id, node in nodes.items()
-            for host, result in node["hostResults"].items()
-            if result.get("changed")
-        }
+        """The units of a run that changed something, by the end of their path and their host.
+
+        Of a dry run, those that would.
+        """
+        return {(unit, host) for unit, host, result in self._units() if result["changed"]}
+
+    def differences(self) -> str:
+        """What a dry run would write otherwise into files."""
+        return "".join(result["diff"] for _, _, result in self._units())
+
+    def told(self) -> dict[str, str]:
+        """What stands in the way, by the host it concerns; by nothing if it is of no host."""
+        if "error" not in self.data:
+            failed = (unit for unit in self._units() if unit[2]["status"] == "Failed")
+            return {host: result["message"] for _, host, result in failed}
+        named = re.search(r"\[([\w ]+)\]", self.err)
+        return dict.fromkeys(named[1].split() if named else [""], self.err)
+
+    def left_out(self) -> set[str]:
+        """The hosts that a run went on without, as the report and the cluster tell it alike."""
+        hosts = {one["name"] for one in self.data["cluster"]["hosts"] if one["leftOut"]}
+        result, report = self.data["result"], self.data["report"]
+        assert hosts == {*result.get("quarantined", ())} == {*report.get("without", ())}
+        return hosts
+
+    def _units(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        for id, node in self.data["result"]["nodeResults"].items():
+            for host, result in node["hostResults"].items():
+                yield id.partition("/")[2], host, result
 
 
 class ClusterControl:
@@ -83,11 +109,22 @@ class ClusterControl:
         self.bundle = software / "bundle.tar.zst"
         self._software = software
         self.kubeconfig = place / "kubeconfig"
-        places = {"KUBEXM_HOME": str(place / "home"), "KUBECONFIG": str(self.kubeconfig)}
+        root = place / "home"
+        self.home = Home(root / "state", root / "data", root / "cache")
+        places = {"KUBEXM_HOME": str(root), "KUBECONFIG": str(self.kubeconfig)}
         self._environment = {**os.environ, **places}
 
-    def declare(self, roles: Mapping[str, list[str]], **more: Any) -> None:
-        """Write the file of a cluster; `more` goes into its `spec`, above what the lab wants."""
+    def declare(
+        self,
+        roles: Mapping[str, list[str]],
+        of_hosts: Mapping[str, dict[str, Any]] | None = None,
+        /,
+        **more: Any,
+    ) -> None:
+        """Write the file of a cluster; `more` goes into its `spec`, above what the lab wants.
+
+        `of_hosts`: what else is said of single hosts.
+        """
         hosts = sorted({host for those in roles.values() for host in those})
         ssh = {
             "user": "root",
@@ -98,7 +135,13 @@ class ClusterControl:
         spec = {
             "ssh": ssh,
             "hosts": [
-                {"name": name, "address": self.lab.address(name), "arch": "amd64"} for name in hosts
+                {
+                    "name": name,
+                    "address": self.lab.address(name),
+                    "arch": "amd64",
+                    **(of_hosts or {}).get(name, {}),
+                }
+                for name in hosts
             ],
             "roleGroups": dict(roles),
             **_merged(_merged(_SPEC, more), {"kubernetes": {"version": version}}),
@@ -108,12 +151,32 @@ class ClusterControl:
 
     def creation(self, *more: str) -> tuple[str, ...]:
         """The words by which the cluster is made."""
-        catalog, bundle = self._software / "catalog.toml", self.bundle
-        words = ("--catalog", str(catalog), "--bundle", str(bundle), "-o", "json", *more)
-        return ("create", "cluster", "-f", str(self.file), *words)
+        return ("create", "cluster", *self._of_file, *more)
 
     def create(self, *more: str) -> Answer:
         return self.kubexm(*self.creation(*more))
+
+    def foretell(self) -> Answer:
+        """What the plan says would change, by a look at the hosts."""
+        return self.kubexm("plan", "--check", *self._of_file)
+
+    @property
+    def _of_file(self) -> tuple[str, ...]:
+        catalog, bundle = self._software / "catalog.toml", self.bundle
+        words = ("--catalog", str(catalog), "--bundle", str(bundle), "-o", "json")
+        return ("-f", str(self.file), *words)
+
+    def delete(self) -> None:
+        """Take the cluster away by its name; the test fails if it fails."""
+        deleted = self.kubexm("delete", "cluster", "lab", "--yes", "-o", "json")
+        assert deleted.code == 0, deleted.err
+
+    def placed(self, text: str) -> str:
+        """Where the only such text is in the file, as errors name the place."""
+        before, _, after = self.file.read_text().partition(text)
+        assert text not in after
+        line = before.rpartition("\n")[2]
+        return f"{self.file}:{before.count(chr(10)) + 1}:{len(line) + 1}"
 
     def kubexm(self, *words: str, seconds: float = _SECONDS) -> Answer:
         begun = self.begin(*words)
@@ -131,15 +194,24 @@ class ClusterControl:
             time.sleep(1)
         return found
 
-    def killed_after(self, seconds: float, *words: str) -> Answer:
-        """What came of a command that lost its life after so long, unless it had ended before."""
+    def killed(self, is_due: Callable[[], bool], seconds: float, *words: str) -> Answer:
+        """What came of a command that lost its life so long after something was so."""
         begun = self.begin(*words)
+        while not is_due() and begun.poll() is None:
+            time.sleep(_LOOK_AGAIN)
         try:
             out, err = begun.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
             begun.kill()
             out, err = begun.communicate()
         return Answer(begun.returncode, out, err)
+
+    def tasks(self) -> list[str]:
+        return [task["id"] for task in self.kubexm("task", "list", "-o", "json").data]
+
+    def so_far(self, task: str) -> GraphExecutionResult:
+        """What came of the units of a run, also while somebody works on it."""
+        return tasks.show(self.home, task).result
 
     def begin(self, *words: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -154,10 +226,22 @@ class ClusterControl:
 
     def kubectl(self, *words: str, stdin: str = "", host: str = "node1") -> str:
         """What kubectl says on a control plane; the test fails if it fails."""
-        program = ("/usr/local/bin/kubectl", "--cache-dir", "/tmp/kubectl")
+        # Where no host is compared: what kubectl keeps is not kubexm's.
+        program = ("/usr/local/bin/kubectl", "--cache-dir", "/dev/shm/kubectl")
         return self.on(
             host, *program, "--kubeconfig", "/etc/kubernetes/admin.conf", *words, stdin=stdin
         )
+
+    def await_kubectl(self, *words: str, seconds: float = 120.0) -> str:
+        """What kubectl says once it succeeds; metrics are there when they were gathered."""
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                return self.kubectl(*words)
+            except AssertionError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(1)
 
     def on(self, host: str, *words: str, stdin: str = "") -> str:
         """What a command says on a host, as root; the test fails if it fails."""
