@@ -59,7 +59,7 @@ def prepare(ctx: ClusterContext) -> ExecutionFragment | None:
         ctx, name, init_config(ctx), layout.KUBEADM_CONFIG, overrides=_init_overrides(ctx)
     )
     return parallel(
-        kubelet.places(hosts),
+        kubelet.places(ctx, hosts),
         _places(ctx),
         kubelet.programs(ctx, hosts),
         kubelet.settings(ctx, hosts),

@@ -42,12 +42,18 @@ def programs(ctx: ClusterContext, hosts: Sequence[str]) -> ExecutionFragment:
     )
 
 
-def places(hosts: Sequence[str]) -> ExecutionFragment | None:
-    """Where the settings of a kubelet go, and what it writes."""
+def places(ctx: ClusterContext, hosts: Sequence[str]) -> ExecutionFragment | None:
+    """Where the settings of a kubelet go, and what it and its pods write."""
     return parallel(
-        directories(hosts, parent(DROPIN)),
+        directories(hosts, parent(DROPIN), *_volumes(ctx)),
         data_directories(hosts, *layout.POD_LOGS, layout.KUBELET_PLUGINS),
     )
+
+
+def _volumes(ctx: ClusterContext) -> tuple[str, ...]:
+    """Pods would make it too, but then nobody could tell later whether it was there before."""
+    local = ctx.spec.storage.local_path
+    return (local.directory,) if local.enabled else ()
 
 
 def settings(ctx: ClusterContext, hosts: Sequence[str]) -> ExecutionFragment:

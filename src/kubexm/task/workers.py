@@ -19,7 +19,7 @@ def prepare(ctx: ClusterContext) -> ExecutionFragment | None:
     """All that a worker needs before it can join."""
     hosts = ctx.workers
     return parallel(
-        kubelet.places(hosts),
+        kubelet.places(ctx, hosts),
         # On a control plane kubeadm makes it; without it a kubelet complains all the time.
         directories(hosts, layout.MANIFESTS),
         kubelet.programs(ctx, hosts),
