@@ -7,25 +7,33 @@ dead from the start, then a creation that is killed again and again.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.lab.belongings import belongings
-from tests.lab.cluster_control import ClusterControl
+from tests.lab.cluster_control import Answer, ClusterControl
+from tests.lab.enclosure import enclosed
 
-from lab import faults, network
+from kubexm.app import tasks
+from kubexm.plan.result import HostResult
+from lab import faults
 from lab.testing import Lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
 
 HOSTS = ("node1", "node2", "node3", "node4")
 ROLES = {"control-plane": ["node1"], "worker": ["node2", "node3", "node4"]}
-MORE = {"endpoint": {"kind": "haproxy"}}
-KILLS = 10
+MORE: dict[str, Any] = {"endpoint": {"kind": "haproxy"}}
 KILLED = -9
+# Shares of all units: most come before there is a control plane, and half of the time after them.
+PREPARING, BEGINNING = (0.0, 0.85), (0.86, 0.94)
+INIT = "create-cluster/control-plane/init/cluster"
 Fault = Callable[[ClusterControl], Iterator[None]]
 
 
@@ -33,7 +41,7 @@ Fault = Callable[[ClusterControl], Iterator[None]]
 def control(
     cluster_hosts: Lab, software: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ClusterControl]:
-    with network.entered(cluster_hosts.site.netns):
+    with enclosed(cluster_hosts):
         yield ClusterControl(cluster_hosts, software, tmp_path_factory.mktemp("control"))
 
 
@@ -50,64 +58,92 @@ def _nothing(control: ClusterControl) -> Iterator[None]:
 def _occupied_port(control: ClusterControl) -> Iterator[None]:
     listening = ("python3", "-m", "http.server", "10250")
     control.on("node3", "systemd-run", "--quiet", "--unit=squatter", *listening)
-    yield
-    control.on("node3", "systemctl", "stop", "squatter")
+    try:
+        yield
+    finally:
+        control.on("node3", "systemctl", "stop", "squatter")
 
 
 def _residue(control: ClusterControl) -> Iterator[None]:
     control.on("node4", "mkdir", "-p", "/etc/kubernetes")
     control.on("node4", "touch", "/etc/kubernetes/kubelet.conf")
-    yield
-    control.on("node4", "rm", "-r", "/etc/kubernetes")
+    try:
+        yield
+    finally:
+        control.on("node4", "rm", "-r", "/etc/kubernetes")
 
 
 def _wrong_clock(control: ClusterControl) -> Iterator[None]:
     faults.skew(control.lab.site, "node2", 300)
-    yield
-    faults.skew(control.lab.site, "node2", 0)
+    try:
+        yield
+    finally:
+        faults.skew(control.lab.site, "node2", 0)
 
 
 def _same_name(control: ClusterControl) -> Iterator[None]:
     control.on("node3", "hostname", "node2")
-    yield
-    control.on("node3", "hostname", "node3")
+    try:
+        yield
+    finally:
+        control.on("node3", "hostname", "node3")
 
 
-WRONG: dict[str, tuple[Fault, dict[str, Any], tuple[str, ...]]] = {
-    "a bundle without an image": (
-        _nothing,
-        {"storage": {"nfs": {"server": "10.99.0.1", "path": "/srv"}}},
-        ("nfs-subdir-external-provisioner:v4.0.2` for amd64 is missing", "kubexm bundle build"),
+class Wrong(msgspec.Struct, frozen=True):
+    """An input that can't become a cluster, and what is said of it."""
+
+    said: str
+    remedy: str
+    hosts: tuple[str, ...]
+    """Those that it is said of; none if it is of no host."""
+    fault: Fault = _nothing
+    settings: Mapping[str, Any] = {}
+    code: int = 1
+
+
+WRONG = {
+    "a bundle without an image": Wrong(
+        "nfs-subdir-external-provisioner:v4.0.2` for amd64 is missing: volumes are made by nfs",
+        "kubexm bundle build -f FILE -o BUNDLE",
+        hosts=(),
+        settings={"storage": {"nfs": {"server": "10.99.0.1", "path": "/srv"}}},
+        code=2,
     ),
-    "an endpoint that nobody reaches": (
-        _nothing,
-        {"endpoint": {"kind": "external", "address": "10.99.0.250"}},
-        ("site-reachable: no answer from what the site has: endpoint 10.99.0.250 6443",),
+    "an endpoint that nobody reaches": Wrong(
+        "site-reachable: no answer from what the site has: endpoint 10.99.0.250 6443",
+        "see that it is up and lets the hosts in, or correct `endpoint`",
+        hosts=HOSTS,
+        settings={"endpoint": {"kind": "external", "address": "10.99.0.250"}},
     ),
-    "a port that is taken": (
-        _occupied_port,
-        {},
-        ("ports-free: tcp/10250 is for the kubelet: `python3", "node3"),
+    "a port that is taken": Wrong(
+        "ports-free: tcp/10250 is for the kubelet: `python3` has it",
+        "stop who listens there, or give the part another port",
+        hosts=("node3",),
+        fault=_occupied_port,
     ),
-    "what an earlier cluster has left": (
-        _residue,
-        {},
-        ("leftovers: files of another cluster: `/etc/kubernetes", "kubeadm reset"),
+    "what an earlier cluster has left": Wrong(
+        "leftovers: files of another cluster: `/etc/kubernetes/kubelet.conf`",
+        "take the host out of that cluster first, such as with `kubeadm reset`",
+        hosts=("node4",),
+        fault=_residue,
     ),
-    "a clock that is five minutes off": (
-        _wrong_clock,
-        {},
-        ("clock-skew: clocks are more than 5 s apart: 300", "node2", "chrony"),
+    "a clock that is five minutes off": Wrong(
+        "clock-skew: clocks are more than 5 s apart: 300",
+        "have them keep the time by the same servers, with chrony",
+        hosts=("node2",),
+        fault=_wrong_clock,
     ),
-    "too little memory": (
-        _nothing,
-        {"preflight": {"workerMemoryMib": 999_999}},
-        ("memory: less than 999,999 MiB of memory",),
+    "too little memory": Wrong(
+        "memory: less than 999,999 MiB of memory",
+        "give the host more, or want less",
+        hosts=("node2", "node3", "node4"),
+        settings={"preflight": {"workerMemoryMib": 999_999}},
     ),
-    "two hosts of one name": (
-        _same_name,
-        {},
-        ("unique-hostnames: hosts with the same name: `node2`", "hostnamectl"),
+    "two hosts of one name": Wrong(
+        "unique-hostnames: hosts with the same name: `node2`",
+        "rename one of them, with `hostnamectl hostname NAME`",
+        hosts=("node2", "node3"),
+        fault=_same_name,
     ),
 }
 
@@ -116,18 +152,20 @@ WRONG: dict[str, tuple[Fault, dict[str, Any], tuple[str, ...]]] = {
 def test_it_is_refused_before_the_first_change(
     control: ClusterControl, untouched: dict[str, frozenset[str]], case: str
 ) -> None:
-    fault, settings, told = WRONG[case]
-    more: dict[str, Any] = {**MORE, **settings}
+    wrong = WRONG[case]
+    more: dict[str, Any] = {**MORE, **wrong.settings}
     control.declare(ROLES, **more)
 
-    with contextmanager(fault)(control):
+    with contextmanager(wrong.fault)(control):
         refused = control.create()
 
-    assert refused.code in (1, 2)
-    said = refused.out + refused.err
-    assert [text for text in told if text not in said] == [], said
-    for host in HOSTS:
-        assert untouched[host] ^ belongings(control.lab, host) == set(), host
+    assert refused.code == wrong.code
+    told = refused.told()
+    assert {*told} == {*(wrong.hosts or ("",))}
+    for said in told.values():
+        assert wrong.said in said
+        assert wrong.remedy in said
+    _as_before(control, untouched)
 
 
 def test_without_its_control_plane_it_is_refused(
@@ -138,9 +176,10 @@ def test_without_its_control_plane_it_is_refused(
         refused = control.create()
 
     assert refused.code == 1
-    assert "node1" in refused.out + refused.err
-    for host in HOSTS[1:]:
-        assert untouched[host] ^ belongings(control.lab, host) == set(), host
+    why = "node1, which could not be reached: group `control-plane` has 0 hosts left, needs 1"
+    assert refused.data["task"]["message"].startswith(why)
+    assert refused.changed() == set()
+    _as_before(control, untouched)
 
 
 def test_a_worker_that_is_dead_from_the_start_comes_in_later(control: ClusterControl) -> None:
@@ -148,17 +187,17 @@ def test_a_worker_that_is_dead_from_the_start_comes_in_later(control: ClusterCon
     with _off(control, "node4"):
         without = control.create()
         assert _ready(control) == {"node1", "node2", "node3"}
-        ill = control.kubexm("health", "lab", "-o", "json")
+        ill = _await_only_ill(control, "node4")
 
     assert without.code == 5, without.err
     assert without.data["result"]["degraded"]
-    assert "node4" in without.out
+    assert without.left_out() == {"node4"}
     assert ill.code == 1
-    assert "node4" in {one["where"] for one in ill.data["checks"] if one["grade"] == "ill"}
 
     whole = control.create()
 
     assert whole.code == 0, whole.err
+    assert whole.left_out() == set()
     # Others learn the way to its pods, and one of them lets it in.
     of_others = {node.partition("/")[0] for node, host in whole.changed() if host != "node4"}
     assert of_others == {"control-plane", "network"}
@@ -169,9 +208,8 @@ def test_a_worker_that_is_dead_from_the_start_comes_in_later(control: ClusterCon
 def test_what_is_made_is_taken_away(
     control: ClusterControl, untouched: dict[str, frozenset[str]]
 ) -> None:
-    deleted = control.kubexm("delete", "cluster", "lab", "--yes", "-o", "json")
+    control.delete()
 
-    assert deleted.code == 0, deleted.err
     _as_before(control, untouched)
 
 
@@ -184,58 +222,70 @@ def test_half_a_cluster_is_taken_away(
     begun.kill()
     begun.communicate()
 
-    deleted = control.kubexm("delete", "cluster", "lab", "--yes", "-o", "json")
+    control.delete()
 
-    assert deleted.code == 0, deleted.err
     _as_before(control, untouched)
 
 
 def test_killed_ten_times_it_goes_on_and_does_nothing_twice(control: ClusterControl) -> None:
     control.declare(ROLES, **MORE)
-    instants, before = random.Random(2026), _tasks(control)
-    killed, done = 0, dict[str, str]()
-    for _ in range(KILLS):
-        answer = control.killed_after(instants.uniform(0.5, 3.5), *_next(control, before))
-        killed += answer.code == KILLED
+    chance, before = random.Random(2026), control.tasks()
+    begun, done = list[bool](), dict[str, str]()
+    for share in sorted(chance.uniform(*stretch) for stretch in (PREPARING, BEGINNING) * 5):
+        is_due = partial(_has_come_to, control, before, share)
+        answer = control.killed(is_due, chance.uniform(0, 2), *_next(control, before))
+        assert answer.code == KILLED
         done = _still_done(control, before, done)
+        begun.append(_is_begun(control, before))
 
     last = control.kubexm(*_next(control, before))
 
-    assert killed == KILLS
     assert last.code == 0, last.err
-    assert len(_still_done(control, before, done)) > len(done)
+    assert {*begun} == {False, True}
+    assert 0 < len(done) < len(_still_done(control, before, done))
     control.await_health()
     assert control.create().changed() == set()
 
 
-def _tasks(control: ClusterControl) -> list[str]:
-    return [task["id"] for task in control.kubexm("task", "list", "-o", "json").data]
-
-
 def _next(control: ClusterControl, before: list[str]) -> tuple[str, ...]:
     """What a person types next: that which began it, or what goes on with it."""
-    begun = [task for task in _tasks(control) if task not in before]
+    begun = [task for task in control.tasks() if task not in before]
     return ("task", "resume", *begun, "-o", "json") if begun else control.creation()
 
 
+def _has_come_to(control: ClusterControl, before: list[str], share: float) -> bool:
+    """Whether a creation has got through such a share of its units."""
+    units = _units(control, before)
+    over = sum(unit.end_time is not None for _, unit in units)
+    return bool(units) and over >= share * len(units)
+
+
+def _is_begun(control: ClusterControl, before: list[str]) -> bool:
+    """Whether there is a control plane by now."""
+    return any(id == INIT and unit.status == "Success" for id, unit in _units(control, before))
+
+
 def _still_done(control: ClusterControl, before: list[str], done: dict[str, str]) -> dict[str, str]:
-    """What is done by now; nothing that was done before was begun once more."""
-    now: dict[str, str] = {}
-    for task in (task for task in _tasks(control) if task not in before):
-        now |= _finished(control, task)
+    """What has changed something by now, and when each began to; nothing was begun once more."""
+    now = {
+        f"{id} {unit.host_name}": str(unit.start_time)
+        for id, unit in _units(control, before)
+        if unit.status == "Success" and unit.changed
+    }
     assert {unit: now[unit] for unit in done} == done
     return now
 
 
-def _finished(control: ClusterControl, task: str) -> dict[str, str]:
-    """The units of a run that have changed something, and when each began to."""
-    nodes = control.kubexm("task", "show", task, "-o", "json").data["result"]["nodeResults"]
-    return {
-        f"{id} {host}": result["startTime"]
-        for id, node in nodes.items()
-        for host, result in node["hostResults"].items()
-        if result["status"] == "Success" and result.get("changed")
-    }
+def _units(control: ClusterControl, before: list[str]) -> list[tuple[str, HostResult]]:
+    """All units of the creation that was begun since, as its journal knows them."""
+    listed = tasks.list_runs(control.home, 1)
+    return [
+        (id, unit)
+        for line in listed
+        if line.run.id not in before
+        for id, node in control.so_far(line.run.id).node_results.items()
+        for unit in node.host_results.values()
+    ]
 
 
 def _await_membership(control: ClusterControl) -> None:
@@ -246,8 +296,19 @@ def _await_membership(control: ClusterControl) -> None:
 
 def _as_before(control: ClusterControl, untouched: dict[str, frozenset[str]]) -> None:
     for host in HOSTS:
-        differing = untouched[host] ^ belongings(control.lab, host)
-        assert sorted(differing) == [], host
+        assert sorted(untouched[host] ^ belongings(control.lab, host)) == [], host
+
+
+def _await_only_ill(control: ClusterControl, host: str) -> Answer:
+    """What the cluster says of itself when one host is ill, and all others have come to rest."""
+    end = time.monotonic() + 120
+    while True:
+        found = control.kubexm("health", "lab", "-o", "json")
+        ill = {one["where"] for one in found.data["checks"] if one["grade"] != "well"}
+        if ill == {host}:
+            return found
+        assert time.monotonic() < end, found.out
+        time.sleep(1)
 
 
 def _ready(control: ClusterControl) -> set[str]:
@@ -262,5 +323,7 @@ def _ready(control: ClusterControl) -> set[str]:
 @contextmanager
 def _off(control: ClusterControl, host: str) -> Iterator[None]:
     faults.kill(control.lab.site, host)
-    yield
-    faults.start(control.lab.site, host)
+    try:
+        yield
+    finally:
+        faults.start(control.lab.site, host)

@@ -7,28 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from tests.lab import own_package
 from tests.lab.belongings import belongings
 from tests.lab.cluster_control import Answer, ClusterControl
+from tests.lab.enclosure import enclosed, require_no_way_outside
 
 from kubexm.app import planning
 from kubexm.app.params import ClusterParams, OperationParams, PlanParams
 from kubexm.templates import render
-from lab import network
 from lab.testing import ROOT, Lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
 
 HOSTS = ("node1", "node2", "node3")
 ROLES = {"control-plane": ["node1"], "worker": ["node2", "node3"]}
-MORE = {
+MORE: dict[str, Any] = {
     "endpoint": {"kind": "haproxy"},
     "storage": {"localPath": {"enabled": True}},
     "addons": [{"name": "metrics", "component": "metrics-server"}],
+    "system": {"packages": [own_package.NAME]},
 }
 KUBELET = {"kubelet": {"maxPods": 150}}
+KERNEL = {"sysctl": {"net.ipv4.tcp_keepalive_time": "1234"}}
+CHANGED = {**MORE, "kubernetes": KUBELET, "system": {**MORE["system"], **KERNEL}}
 MANIFESTS = [("flannel", "flannel/manifest"), ("kube-vip", "kube-vip/pod")]
 WEB = """
 apiVersion: apps/v1
@@ -55,6 +60,28 @@ metadata: {name: web}
 spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
 """
 
+KEEPER = """
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: kept}
+spec:
+  storageClassName: local-path
+  accessModes: [ReadWriteOnce]
+  resources: {requests: {storage: 1Mi}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: keeper}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+    - name: keeper
+      image: docker.io/library/busybox:1.37.0
+      command: [sh, -c, 'echo "I was here" > /kept/said; sleep infinity']
+      volumeMounts: [{name: kept, mountPath: /kept}]
+  volumes: [{name: kept, persistentVolumeClaim: {claimName: kept}}]
+"""
+
 
 class Life:
     """What the tests have done with the cluster so far."""
@@ -65,6 +92,11 @@ class Life:
         """What each host had before kubexm came."""
         self.created: Answer = Answer(-1, "", "")
 
+    def begun(self, service: str) -> dict[str, int]:
+        """When a service of each host was started last."""
+        words = ("systemctl", "show", "--value", "--property", "ExecMainStartTimestampMonotonic")
+        return {host: int(self.control.on(host, *words, service)) for host in HOSTS}
+
 
 @pytest.fixture(scope="module")
 def life(
@@ -73,8 +105,11 @@ def life(
     place = tmp_path_factory.mktemp("control")
     control = ClusterControl(cluster_hosts, software, place)
     control.declare(ROLES, **MORE)
+    for host in HOSTS:
+        own_package.offer(control, host)
+    own_package.install(control, "node2")
     begun = Life(control, {host: belongings(cluster_hosts, host) for host in HOSTS})
-    with network.entered(cluster_hosts.site.netns):
+    with enclosed(cluster_hosts):
         begun.created = control.create()
         yield begun
 
@@ -85,6 +120,7 @@ def test_it_is_made(life: Life) -> None:
     assert told["task"]["status"] == "Success"
     path = [unit["node"] for unit in told["report"]["criticalPath"]]
     assert "create-cluster/control-plane/init/cluster" in path
+    assert all(own_package.is_installed(life.control, host) for host in HOSTS)
 
 
 def test_it_is_known_and_healthy(life: Life) -> None:
@@ -114,7 +150,16 @@ def test_pods_of_two_hosts_reach_each_other_by_the_name_of_a_service(life: Life)
 def test_the_metrics_of_pods_and_volumes_are_there(life: Life) -> None:
     kubectl = life.control.kubectl
     kubectl("wait", "--for=condition=Available", "apiservice/v1beta1.metrics.k8s.io")
-    assert "local-path" in kubectl("get", "storageclass", "-o", "name")
+    used = life.control.await_kubectl("top", "nodes", "--no-headers").splitlines()
+    assert {line.split()[0] for line in used} == {*HOSTS}
+
+    kubectl("apply", "-f", "-", stdin=KEEPER)
+    kubectl("wait", "--for=condition=Ready", "pod/keeper", "--timeout=120s")
+    assert kubectl("get", "pvc", "kept", "-o", "jsonpath={.status.phase}") == "Bound"
+    assert kubectl("exec", "keeper", "--", "cat", "/kept/said") == "I was here\n"
+    kubectl("delete", "pod/keeper", "pvc/kept")
+    # Volumes stay where they were written; this one goes with its claim.
+    kubectl("wait", "--for=delete", "pv", "--all", "--timeout=120s")
 
 
 @pytest.mark.parametrize(("example", "template"), MANIFESTS)
@@ -154,13 +199,15 @@ def test_again_there_is_nothing_to_change_and_kubectl_is_let_in_if_asked_for(lif
 
 def test_one_setting_changes_just_what_follows_from_it_as_foretold(life: Life) -> None:
     life.control.declare(ROLES, **MORE, kubernetes=KUBELET)
-    foretold = life.control.create("--check")
-    assert "-maxPods: 110" in foretold.out
-    assert "+maxPods: 150" in foretold.out
+    kubelets, runtimes = life.begun("kubelet"), life.begun("containerd")
+    foretold = life.control.foretell()
+    assert "-maxPods: 110" in foretold.differences()
+    assert "+maxPods: 150" in foretold.differences()
 
     changed = life.control.create()
 
     assert changed.code == 0, changed.err
+    assert changed.changed() == foretold.changed()
     assert changed.changed() == {
         ("control-plane/prepare/config", "node1"),
         ("control-plane/prepare/kubeadm-config", "node1"),
@@ -169,45 +216,64 @@ def test_one_setting_changes_just_what_follows_from_it_as_foretold(life: Life) -
         *(("workers/prepare/config", host) for host in ("node2", "node3")),
         *(("workers/join/kubelet", host) for host in ("node2", "node3")),
     }
+    now = life.begun("kubelet")
+    assert [host for host in HOSTS if now[host] > kubelets[host]] == [*HOSTS]
+    assert life.begun("containerd") == runtimes
     pods = life.control.kubectl("get", "nodes", "-o", "jsonpath={.items[*].status.capacity.pods}")
     assert pods.split() == ["150", "150", "150"]
 
 
 def test_a_setting_of_the_kernel_changes_on_the_hosts_alone(life: Life) -> None:
-    system = {"sysctl": {"net.ipv4.tcp_keepalive_time": "1234"}}
-    life.control.declare(ROLES, **MORE, kubernetes=KUBELET, system=system)
-    assert "tcp_keepalive_time" in life.control.create("--check").out
+    life.control.declare(ROLES, **CHANGED)
+    kubelets = life.begun("kubelet")
+    foretold = life.control.foretell()
+    assert "+net.ipv4.tcp_keepalive_time = 1234" in foretold.differences()
 
     changed = life.control.create()
 
     assert changed.code == 0, changed.err
-    assert {host for _, host in changed.changed()} == {*HOSTS}
-    assert all(node.startswith("system/") for node, _ in changed.changed()), changed.changed()
+    assert changed.changed() == foretold.changed()
+    assert changed.changed() == {
+        ("system/core/kernel/settings", "node1"),
+        *(("system/workers/kernel/settings", host) for host in ("node2", "node3")),
+    }
+    assert life.begun("kubelet") == kubelets
     for host in HOSTS:
         value = life.control.on(host, "sysctl", "-n", "net.ipv4.tcp_keepalive_time")
         assert value.strip() == "1234"
 
 
+def test_what_is_said_of_one_host_changes_that_one(life: Life) -> None:
+    of_hosts = {"node3": {"labels": {"example.org/disk": "ssd"}}}
+    life.control.declare(ROLES, of_hosts, **CHANGED)
+    foretold = life.control.foretell()
+
+    changed = life.control.create()
+
+    assert changed.code == 0, changed.err
+    # It is told to the API server, by a control plane.
+    assert changed.changed() == foretold.changed() == {("network/marks/node3", "node1")}
+    marked = life.control.kubectl("get", "nodes", "-l", "example.org/disk=ssd", "-o", "name")
+    assert marked.split() == ["node/node3"]
+
+
 def test_what_it_stands_on_can_not_be_changed(life: Life) -> None:
-    life.control.declare(ROLES, **MORE, network={"podCIDR": ["10.64.0.0/16"]})
+    network = {"plugin": "flannel", "podCIDR": ["10.64.0.0/16"]}
+    life.control.declare(ROLES, **MORE, network=network)
     refused = life.control.create()
     assert refused.code == 2
-    assert "spec.network.podCIDR: found `10.64.0.0/16`" in refused.err
+    plugin, pods = map(life.control.placed, ("flannel", "- 10.64.0.0/16"))
+    assert f"{plugin}: spec.network.plugin: found `flannel`, but the cluster has" in refused.err
+    assert f"{pods}: spec.network.podCIDR: found `10.64.0.0/16`, but the cluster" in refused.err
 
 
-def test_no_host_had_a_way_outside(life: Life) -> None:
-    inside = life.control.lab.run
-    links = inside("ip", "-o", "-br", "link").stdout.split("\n")
-    names = {line.split()[0].partition("@")[0] for line in links if line}
-    assert names == {"lo", "lan", "cellar", *HOSTS}
-    assert inside("ip", "route", "show", "default").stdout == ""
-    assert inside("sysctl", "-n", "net.ipv4.ip_forward").stdout.strip() == "0"
+def test_no_host_has_a_way_outside(life: Life) -> None:
+    require_no_way_outside(life.control.lab)
 
 
 def test_deleted_by_its_name_it_leaves_the_hosts_as_they_were(life: Life) -> None:
-    deleted = life.control.kubexm("delete", "cluster", "lab", "--yes", "-o", "json")
-    assert deleted.code == 0, deleted.err
+    life.control.delete()
 
     for host in HOSTS:
-        assert life.before[host] ^ belongings(life.control.lab, host) == set(), host
+        assert sorted(life.before[host] ^ belongings(life.control.lab, host)) == [], host
     assert life.control.kubexm("get", "clusters", "-o", "json").data["clusters"] == []
