@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from tests.step.places import SimPlace
 
+from kubexm.connector.base import Completed
 from kubexm.plan.records import LedgerDropped, LedgerEntry
 from kubexm.runner import priors
+from kubexm.runner.host import Host
 from kubexm.runner.priors import Prior
 from kubexm.runtime.ledger import Book, HostLedger
 
@@ -210,3 +212,27 @@ def test_all_that_is_known_is_known_by_the_store_or_by_the_host(shelf: Shelf) ->
     ledger = shelf.ledger(Book("site", known=frozenset({"file:/etc/known"})))
 
     assert shelf.place.wait(ledger.resources()) == {RESOURCE, "file:/etc/known"}
+
+
+def test_what_goes_while_another_looks_is_not_taken_for_there(shelf: Shelf) -> None:
+    """Two drop at once: the copies that the slower one has seen are not there any more."""
+    other = "file:/etc/other"
+    first = shelf.remember(FIRST)
+    shelf.place.wait(first.remember(other, FIRST))
+    ledger = shelf.ledger(Book("site", known=frozenset({RESOURCE, other})))
+    asked = Host.ask
+    waits = iter((5.0, 1.0))
+
+    async def slowly(host: Host, *words: str, **options: Any) -> Completed:
+        answer = await asked(host, *words, **options)
+        if words[0] == "ls":
+            await asyncio.sleep(next(waits))
+        return answer
+
+    async def dropped() -> frozenset[str]:
+        await asyncio.gather(ledger.recall_first("file:/etc/third"), ledger.drop(RESOURCE))
+        return await ledger.resources()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Host, "ask", slowly)
+        assert shelf.place.wait(dropped()) == {other}

@@ -40,6 +40,8 @@ class Book(msgspec.Struct):
     """What was there before any run of the name, by resource; only where a run goes back to it."""
     copies: set[str] | None = None
     """The names of the copies on the host, once somebody has looked."""
+    looking: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
+    """Held by whoever looks: a second one would take a copy for there that goes meanwhile."""
     busy: defaultdict[str, asyncio.Lock] = msgspec.field(
         default_factory=lambda: defaultdict(asyncio.Lock)
     )
@@ -131,9 +133,10 @@ class HostLedger:
         self._book.found[resource] = prior
 
     async def _copies(self) -> set[str]:
-        if self._book.copies is None:
-            self._book.copies = {name.removesuffix(_COPY) for name in await self._listed()}
-        return self._book.copies
+        async with self._book.looking:
+            if self._book.copies is None:
+                self._book.copies = {name.removesuffix(_COPY) for name in await self._listed()}
+            return self._book.copies
 
     async def _listed(self) -> list[str]:
         """The copies in our directory, if it is there."""
