@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from kubexm.connector.base import Completed
 from kubexm.sim import apiserver, kubectlchange, kubectlwords, kubenodes, kubeworkloads
 from kubexm.sim.etcdmembers import Unanswered
@@ -20,6 +22,8 @@ _FAILED_TO_DIFFER = 2
 
 def kubectl(shell: Shell, args: Sequence[str]) -> Completed:
     match list(args):
+        case ["--kubeconfig", path, "get", "--raw", "/readyz", "--server", server, *_]:
+            return _readiness(shell, path, server)
         case ["--kubeconfig", path, verb, *rest] if verb in _VERBS:
             pass
         case _:
@@ -32,6 +36,15 @@ def kubectl(shell: Shell, args: Sequence[str]) -> Completed:
         return failed(str(error), code)
     except Unreadable as error:
         return failed(f"error: error parsing STDIN: {error}", code)
+
+
+def _readiness(shell: Shell, path: str, server: str) -> Completed:
+    """Whether an API server is ready: whoever gets through to one finds it so."""
+    try:
+        apiserver.connected(shell, replace(apiserver.access(shell, path), server=server))
+    except Unanswered as error:
+        return failed(str(error))
+    return said("ok")
 
 
 def drain(words: Words) -> Completed:

@@ -12,6 +12,8 @@ from kubexm.sim.shell import OK, Program, Shell, failed, options, said
 from kubexm.sim.users import groups_of
 
 _HOSTNAME = "/proc/sys/kernel/hostname"
+_HANDSHAKE = b"\x16"
+"""How both sides begin to talk by TLS."""
 
 
 def true(_shell: Shell, _args: Sequence[str]) -> Completed:
@@ -73,12 +75,17 @@ def id(shell: Shell, args: Sequence[str]) -> Completed:
 
 
 def bash(shell: Shell, args: Sequence[str]) -> Completed:
-    """Only what knocks at a port: `bash -c 'exec 3<>"/dev/tcp/$0/$1"' HOST PORT`."""
+    """Only what knocks at a port: `bash -c 'exec 3<>"/dev/tcp/$0/$1"' HOST PORT`.
+
+    Whoever is greeted by TLS there goes on with it.
+    """
     match list(args):
         case ["-c", script, where, port] if "/dev/tcp/$0/$1" in script:
-            if shell.around.listens(where, int(port)):
-                return OK
-            return failed(f"bash: connect: Connection refused ({where}:{port})")
+            if not shell.around.listens(where, int(port)):
+                return failed(f"bash: connect: Connection refused ({where}:{port})")
+            greeted = shell.command.stdin[:1] == _HANDSHAKE
+            answers = greeted and shell.around.reached(where, int(port))
+            return said(f" {_HANDSHAKE.hex()}\n") if answers else OK
     raise shell.unexpected()
 
 
