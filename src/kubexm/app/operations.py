@@ -32,6 +32,7 @@ from kubexm.sim.settings import Machine, WorldSettings
 from kubexm.spec.hooks import PlannedHooks, plan_hooks
 from kubexm.spec.inventory import InventoryHost
 from kubexm.spec.planner import PlannedPipeline
+from kubexm.task import workloads
 from kubexm.task.context import API_PORT, ClusterContext, bracketed, url
 from kubexm.task.hosts import variables
 from kubexm.task.operator_files import OperatorFiles
@@ -89,6 +90,7 @@ def _about(ctx: ClusterContext, cluster: Cluster) -> About:
         addresses={member.name: member.internal for member in declared.members},
         lasting=lasting.of(cluster),
         registries=bills.declared_registries(cluster),
+        workloads=workloads.laid(ctx),
     )
 
 

@@ -32,3 +32,5 @@ class About(msgspec.Struct, frozen=True, rename="camel"):
     """What its file said where that can't change while the cluster lives, by path."""
     registries: dict[str, RegistrySource] = {}
     """How registries are reached that images and charts are taken from, by their names."""
+    workloads: tuple[str, ...] = ()
+    """What kubexm itself has laid into it that runs pods: `NAMESPACE/KIND/NAME`."""
