@@ -128,7 +128,8 @@ def test_it_is_known_and_healthy(life: Life) -> None:
     assert (known["name"], known["state"]) == ("lab", "created")
     health = life.control.await_health()
     assert {one["check"] for one in health.data["checks"]} == {
-        *("api", "etcd", "node", "pods", "dns", "certificates")
+        *("api", "endpoint", "etcd", "node"),
+        *("workloads", "pods", "dns", "certificates"),
     }
 
 

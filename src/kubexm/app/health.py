@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
@@ -16,10 +16,18 @@ from kubexm.common.roles import CONTROL_PLANE, ETCD, WORKER
 from kubexm.errors import InvalidInput, KubexmError
 from kubexm.runtime.build import Runtime, RuntimeConfig
 from kubexm.step import health_look as looks
+from kubexm.step import health_objects as objects
+from kubexm.step.health_certificates import certificates
 from kubexm.step.health_look import Told
+from kubexm.step.health_names import names
 
 SECONDS = 30.0
-CHECKS = ("host", "api", "etcd", "node", "pods", "dns", "certificates")
+CHECKS = (
+    *("host", "api", "endpoint", "etcd", "node"),
+    *("workloads", "pods", "dns", "certificates"),
+)
+_ODD = (LookupError, ValueError, TypeError, AttributeError, OSError)
+"""What comes of reading something that is not as it should be."""
 
 
 async def health(cluster: KnownCluster, front: Front, home: Home) -> list[Told]:
@@ -31,7 +39,7 @@ async def health(cluster: KnownCluster, front: Front, home: Home) -> list[Told]:
         reach.call(cluster.hosts)
         ways = [reach.host(host) for host in cluster.hosts]
         async with Runtime.build(RuntimeConfig(hosts=ways, secrets=front.vault)) as runtime:
-            found = await _asked(runtime, cluster)
+            found = await asked(runtime, cluster)
     hosts = [host.name for host in cluster.hosts]
     return sorted(found, key=lambda one: (CHECKS.index(one.check), _place(one.where, hosts)))
 
@@ -40,7 +48,8 @@ def _place(where: str, hosts: Sequence[str]) -> int:
     return hosts.index(where) if where in hosts else len(hosts)
 
 
-async def _asked(runtime: Runtime, cluster: KnownCluster) -> list[Told]:
+async def asked(runtime: Runtime, cluster: KnownCluster) -> list[Told]:
+    """What all hosts tell that are reached, and of the others that they are not."""
     lost = [
         Told(
             "host", name, "ill", f"can't be reached: {runtime.redact(reason.message)}", reason.hint
@@ -48,48 +57,92 @@ async def _asked(runtime: Runtime, cluster: KnownCluster) -> list[Told]:
         for name, reason in runtime.reasons.items()
     ]
     answers = await asyncio.gather(*_looks(runtime, cluster))
-    return [*lost, *(told for found in answers for told in found)]
+    found = [told for some in answers for told in some]
+    return [*lost, *found, *_unasked(found)]
+
+
+def _unasked(found: Sequence[Told]) -> Iterator[Told]:
+    """What nobody could ask for."""
+    if all(one.check != "dns" for one in found):
+        what = "names were not asked for: no host that is reached has a pod with its own network"
+        yield Told("dns", "cluster", "warning", what, "see that CoreDNS runs, and where")
 
 
 def _looks(runtime: Runtime, cluster: KnownCluster) -> Iterator[Awaitable[list[Told]]]:
-    roles, there = cluster.about.roles, frozenset(runtime.reached())
-    planes = [name for name in roles[CONTROL_PLANE] if name in there]
-    members = roles.get(ETCD) or (roles[CONTROL_PLANE] if cluster.about.etcd == "stacked" else ())
-    kube_nodes = [*dict.fromkeys((*roles[CONTROL_PLANE], *roles.get(WORKER, ())))]
-    servers = dict(zip(roles[CONTROL_PLANE], _own_servers(cluster), strict=True))
     now = datetime.now(UTC)
-    for name in planes:
-        yield _taken("api", name, looks.api(runtime.host(name), servers[name]))
-    for name in (name for name in members if name in there):
+    yield from _of_api(runtime, cluster)
+    yield from _of_endpoint(runtime, cluster)
+    for name in _reached(runtime, _members(cluster)):
         yield _taken("etcd", name, looks.etcd(runtime.host(name)))
-    if planes:
-        hosts = [runtime.host(name) for name in planes]
-        yield _first("node", [partial(looks.nodes, host, kube_nodes) for host in hosts])
-        yield _first("pods", [partial(looks.pods, host) for host in hosts])
-    for name in (name for name in kube_nodes if name in there):
-        yield _taken("dns", name, looks.names(runtime.host(name)))
+    yield from _of_objects(runtime, cluster)
+    for name in _reached(runtime, _kube_nodes(cluster)):
+        yield _taken("dns", name, names(runtime.host(name)))
     for name in runtime.reached():
-        yield _taken("certificates", name, looks.certificates(runtime.host(name), now))
+        look = certificates(runtime.host(name), cluster.about.etcd, now)
+        yield _taken("certificates", name, look)
 
 
-def _own_servers(cluster: KnownCluster) -> tuple[str, ...]:
-    """The URLs of the API servers themselves, which come last of all ways to them."""
-    return cluster.about.servers[-len(cluster.about.roles[CONTROL_PLANE]) :]
+def _of_api(runtime: Runtime, cluster: KnownCluster) -> Iterator[Awaitable[list[Told]]]:
+    planes, servers = cluster.about.roles[CONTROL_PLANE], cluster.about.servers
+    # The URLs of the API servers themselves come last of all ways to them.
+    own = dict(zip(planes, servers[-len(planes) :], strict=True))
+    for name in _reached(runtime, planes):
+        yield _taken("api", name, looks.api(runtime.host(name), own[name]))
 
 
-async def _taken(check: str, where: str, look: Awaitable[Told | None]) -> list[Told]:
+def _of_endpoint(runtime: Runtime, cluster: KnownCluster) -> Iterator[Awaitable[list[Told]]]:
+    """Every node has its own way to the endpoint, and be it only an entry of its hosts file."""
+    about = cluster.about
+    for name in _reached(runtime, _kube_nodes(cluster)):
+        is_plane = name in about.roles[CONTROL_PLANE]
+        look = looks.endpoint if is_plane else looks.endpoint_of_worker
+        yield _taken("endpoint", name, look(runtime.host(name), about.server, about.endpoint))
+
+
+def _of_objects(runtime: Runtime, cluster: KnownCluster) -> Iterator[Awaitable[list[Told]]]:
+    planes = [*map(runtime.host, _reached(runtime, cluster.about.roles[CONTROL_PLANE]))]
+    wanted, laid = _kube_nodes(cluster), cluster.about.workloads
+    yield _first("node", [partial(objects.nodes, host, wanted) for host in planes])
+    if laid:  # nobody knows them of a cluster that an older kubexm has made
+        yield _first("workloads", [partial(objects.laid, host, laid) for host in planes])
+    yield _first("pods", [partial(objects.pods, host) for host in planes])
+
+
+def _reached(runtime: Runtime, wanted: Iterable[str]) -> list[str]:
+    there = frozenset(runtime.reached())
+    return [name for name in wanted if name in there]
+
+
+def _kube_nodes(cluster: KnownCluster) -> tuple[str, ...]:
+    roles = cluster.about.roles
+    return tuple(dict.fromkeys((*roles[CONTROL_PLANE], *roles.get(WORKER, ()))))
+
+
+def _members(cluster: KnownCluster) -> tuple[str, ...]:
+    """The hosts with a member of etcd: control planes, unless others are named for it."""
+    about = cluster.about
+    if about.etcd == "external":
+        return ()
+    own = about.roles.get(ETCD, ()) if about.etcd == "systemd" else ()
+    return own or about.roles[CONTROL_PLANE]
+
+
+async def _taken(check: str, where: str, look: Awaitable[list[Told]]) -> list[Told]:
     try:
         async with asyncio.timeout(SECONDS):
-            found = await look
+            return await look
     except TimeoutError:
         return [Told(check, where, "ill", f"no answer within {SECONDS:g} s")]
     except KubexmError as error:
         return [looks.failed(check, where, error)]
-    return [] if found is None else [found]
+    except _ODD as error:
+        return [looks.not_understood(check, where, error)]
 
 
 async def _first(check: str, ways: Sequence[Callable[[], Awaitable[list[Told]]]]) -> list[Told]:
-    """What the first of several that answers has to tell."""
+    """What the first of several that answers has to tell, or why nobody does."""
+    if not ways:
+        return [Told(check, "cluster", "ill", "no control plane is reached that could be asked")]
     failures: list[Told] = []
     for way in ways:
         try:
@@ -99,4 +152,6 @@ async def _first(check: str, ways: Sequence[Callable[[], Awaitable[list[Told]]]]
             failures.append(Told(check, "cluster", "ill", f"no answer within {SECONDS:g} s"))
         except KubexmError as error:
             failures.append(looks.failed(check, "cluster", error))
+        except _ODD as error:
+            failures.append(looks.not_understood(check, "cluster", error))
     return failures[:1]

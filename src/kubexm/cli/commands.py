@@ -60,7 +60,7 @@ app.command(
 app.command(
     "kubexm.cli.health:health",
     name="health",
-    help="Ask a cluster how it is: API, etcd, nodes, system pods, names, certificates.",
+    help="Ask a cluster how it is: API, endpoint, etcd, nodes, system pods, names, certificates.",
     sort_key=1,
 )
 app.command("kubexm.cli.pipeline:run", name="run", help="Run a pipeline.", sort_key=1)

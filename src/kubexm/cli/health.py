@@ -18,7 +18,7 @@ _ILL = 1
 
 
 def health(name: Name, /, *, output: Output = "text") -> int:
-    """Ask a cluster how it is: API, etcd, nodes, system pods, names, certificates."""
+    """Ask a cluster how it is: API, endpoint, etcd, nodes, system pods, names, certificates."""
     from kubexm.app import health as asking
     from kubexm.app import known
     from kubexm.app.execution import Front
@@ -32,13 +32,14 @@ def health(name: Name, /, *, output: Output = "text") -> int:
     found = asyncio.run(asking.health(known.cluster(home, name), front, home))
     is_well = all(one.grade != "ill" for one in found)
     if output == "text":
-        say(_text(name, found, is_well))
+        say(text(name, found, is_well))
     else:
         document({"cluster": name, "healthy": is_well, "checks": found}, output)
     return 0 if is_well else _ILL
 
 
-def _text(name: str, found: Sequence[Told], is_well: bool) -> str:
+def text(name: str, found: Sequence[Told], is_well: bool) -> str:
+    """A line for each check, and below what to do about those that are not well."""
     rows = [(one.check, one.where, _WORDS[one.grade], one.what) for one in found]
     hints = dict.fromkeys(f"hint: {one.hint}" for one in found if one.hint and one.grade != "well")
     said = "is healthy" if is_well else "is not healthy"

@@ -29,7 +29,7 @@ MISSING = "is missing"
 """What is said of something that is not there at all."""
 _NO_KEY = "lacks its key"
 _UNREADABLE = "can't be read"
-_SHARE = 3
+SHARE = 3
 """A certificate is due when it has less than one part in so many left, of a short lifetime."""
 
 
@@ -81,7 +81,7 @@ def faults(
     A certificate is judged by the authority that the host has; where that is missing, only by
     whether it is there.
     """
-    days = min(certificate_faults.DAYS, lifetime // timedelta(days=_SHARE))
+    days = min(certificate_faults.DAYS, lifetime // timedelta(days=SHARE))
     judge = _Judge(host, found, now, days)
     told = {row.name: tuple(judge.authority(row)) for row in host.trusts()}
     if host.has(SERVICE_ACCOUNT.roles):
