@@ -232,12 +232,14 @@ class ClusterControl:
             host, *program, "--kubeconfig", "/etc/kubernetes/admin.conf", *words, stdin=stdin
         )
 
-    def await_kubectl(self, *words: str, seconds: float = 120.0) -> str:
+    def await_kubectl(
+        self, *words: str, seconds: float = 120.0, stdin: str = "", host: str = "node1"
+    ) -> str:
         """What kubectl says once it succeeds; metrics are there when they were gathered."""
         end = time.monotonic() + seconds
         while True:
             try:
-                return self.kubectl(*words)
+                return self.kubectl(*words, stdin=stdin, host=host)
             except AssertionError:
                 if time.monotonic() > end:
                     raise

@@ -163,9 +163,10 @@ def _answers(control: ClusterControl, host: str, endpoint: str) -> bool:
 
 def _pod_starts(control: ClusterControl, name: str, worker: str, by: str = "node2") -> None:
     """A new pod is given to a host, and runs there."""
-    kubectl = control.kubectl
-    kubectl("apply", "-f", "-", stdin=POD % (name, worker), host=by)
-    kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=120s", host=by)
+    # While others take over from a host that has ended, a request may be cut off with it.
+    kubectl = partial(control.await_kubectl, host=by, seconds=60)
+    kubectl("apply", "-f", "-", stdin=POD % (name, worker))
+    kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=120s")
 
 
 def _within(seconds: float, holds: Callable[[], bool]) -> None:

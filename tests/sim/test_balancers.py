@@ -177,5 +177,8 @@ def test_packages_that_are_removed_leave_nothing(site: Site) -> None:
 
         site.do("rm", KEEPALIVED_CONFIG, host=host)
         site.do("apt-get", "-y", "-q", "purge", "--", "keepalived", "haproxy", host=host)
+        # Neither systemd nor dpkg takes it away.
+        site.do("rm", "-r", "/var/lib/haproxy/dev", host=host)
+        site.do("rmdir", "/var/lib/haproxy", host=host)
 
     assert site.world.snapshot() == {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from posixpath import dirname
 
 from kubexm.connector.base import Completed
 from kubexm.sim import standins
@@ -13,6 +14,7 @@ from kubexm.sim.shell import Program, Shell, failed, said
 from kubexm.sim.state import EVERY_IPV4, Socket
 
 _HAPROXY = "/etc/haproxy/haproxy.cfg"
+_LOG = "/var/lib/haproxy/dev/log"
 _NGINX = "/etc/nginx/nginx.conf"
 _SECTIONS = frozenset(
     (
@@ -33,7 +35,12 @@ class Haproxy(Daemon):
         data = start.read(path)
         if start.mounts:
             _require_readable(start, path)
-        return _haproxy_sockets(data.decode(), path)
+        sockets = _haproxy_sockets(data.decode(), path)
+        if start.unit and not start.mounts:
+            # Where its unit has systemd bring the host's log to; that stays when it stops.
+            start.shell.files.make_directory(dirname(_LOG), parents=True)
+            start.shell.files.write(_LOG, b"")
+        return sockets
 
 
 class Nginx(Daemon):

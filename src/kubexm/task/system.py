@@ -18,6 +18,7 @@ from kubexm.step.packages import Package
 from kubexm.step.zone import TimeZone
 from kubexm.task.context import ClusterContext
 from kubexm.task.writing import data_directories, of_host, referring
+from kubexm.templates.contexts.balancer import HAPROXY_DATA
 
 PACKAGES = "packages"
 POOLS = {PACKAGES: Pool(1, "host")}
@@ -74,7 +75,13 @@ def places(ctx: ClusterContext) -> ExecutionFragment | None:
 @task("packages")
 def packages(ctx: ClusterContext) -> ExecutionFragment | None:
     """Packages of the operating system, whatever it calls them."""
-    return parallel(*(_of_family(ctx, family) for family in MANAGERS))
+    return per_host(_places(ctx), parallel(*(_of_family(ctx, family) for family in MANAGERS)))
+
+
+def _places(ctx: ClusterContext) -> ExecutionFragment | None:
+    """Where a package starts a program that leaves something there when it goes."""
+    balancers = tuple(host for host in ctx.hosts if host in ctx.balancers)
+    return data_directories(balancers, HAPROXY_DATA)
 
 
 def _of_family(ctx: ClusterContext, family: Family) -> ExecutionFragment:
