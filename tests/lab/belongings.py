@@ -53,8 +53,8 @@ _BY_ITSELF = re.compile(
     r"|packets (#|\*\w+$|COMMIT$|:[A-Z]+ ACCEPT$|table ip6? (raw|mangle|nat|filter|security)$)"
     # So is what `ip netns` makes where it is asked for the networks of pods.
     r"|path d 755 root:root /run/netns$"
-    # The host's own haproxy takes no care of it when it stops; it ends when the host is off.
-    r"|path s \d+ \S+ /run/haproxy-master\.sock$"
+    # The host's own haproxy takes no care of them when it stops; they end when the host is off.
+    r"|path [sf] \d+ \S+ /run/haproxy(-master\.sock|\.pid)$"
     # The kernel's, a second after a link is there: nobody else may have the address.
     r"|route local fe80::\S+ dev eth0 table local proto kernel "
     r"|process (\(|kworker|sh$|ps$|sed$|ssh|sftp|bash|systemd|agetty)"

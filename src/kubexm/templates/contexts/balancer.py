@@ -8,7 +8,7 @@ from kubexm.common import layout
 from kubexm.templates.context import Context, Template
 
 HAPROXY_CONFIG = "/etc/haproxy/haproxy.cfg"
-HAPROXY_DATA = "/var/lib/haproxy"
+HAPROXY_DATA = "/var/lib/haproxy/dev"
 KEEPALIVED_CONFIG = "/etc/keepalived/keepalived.conf"
 CONTAINED_HAPROXY_CONFIG = f"{layout.BALANCER}/haproxy.cfg"
 CONTAINED_NGINX_CONFIG = f"{layout.BALANCER}/nginx.conf"
