@@ -5,16 +5,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 import yaml
 from tests import virtual
 
-from kubexm.app import places, planning, runs
+from kubexm.app import health, known, places, planning, runs
 from kubexm.app.execution import Front
 from kubexm.app.params import (
     ClusterParams,
@@ -24,6 +26,7 @@ from kubexm.app.params import (
     ResumeParams,
     RunParams,
 )
+from kubexm.app.reaching import Reach
 from kubexm.app.runs import RunOutcome
 from kubexm.common.paths import Home
 from kubexm.engine.bus import Subscription
@@ -33,13 +36,17 @@ from kubexm.plan.text import as_text
 from kubexm.resource import bundle_archive
 from kubexm.resource.bundle_manifest import Manifest
 from kubexm.resource.store import Store
+from kubexm.runtime.build import Runtime, RuntimeConfig
 from kubexm.sim import World
 from kubexm.spec.description import as_known, describe
+from kubexm.step.health_look import Told
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "clusters").glob("*.yaml"))
 PLANS = Path(__file__).parent / "plans"
 BUNDLED = frozenset({"air-gapped"})
 """Examples that are made out of a bundle."""
+UNCONNECTED = frozenset({"no-network"})
+"""Examples to which the operator still has to bring a network of pods."""
 SECRETS = {"ETCD_CLIENT_KEY": "a key", "REGISTRY_PASSWORD": "a password"}
 HOME = "/srv/kubexm"
 
@@ -106,6 +113,22 @@ def made(path: Path, home: Path, operation: Operation = "create-cluster") -> Run
     return virtual.hurried(runs.run(params, Front(), Home(home, home, home)))
 
 
+def told(outcome: RunOutcome, home: Home) -> list[Told]:
+    """What a cluster says of its health, but for what simulated hosts have no sense of."""
+
+    async def asked(world: World) -> list[Told]:
+        cluster = known.cluster(home, outcome.graph.name)
+        with closing(Reach(home, None, Front().vault.reveal, world)) as reach:
+            ways = [reach.host(host) for host in cluster.hosts]
+            async with Runtime.build(RuntimeConfig(hosts=ways)) as runtime:
+                return await health.asked(runtime, cluster)
+
+    assert outcome.world is not None
+    with closing(World.open(outcome.world)) as world:
+        found = asyncio.run(asked(world))
+    return [one for one in found if one.check not in ("certificates", "dns")]
+
+
 def difference(outcome: RunOutcome) -> dict[str, set[str]]:
     """What of each host is not as it was delivered; the notes of kubexm itself set aside."""
     assert outcome.world is not None
@@ -134,12 +157,16 @@ def test_an_example_is_made_once_and_taken_away_without_a_trace(
     quick: Path, tmp_path: Path
 ) -> None:
     first, again = made(quick, tmp_path), made(quick, tmp_path)
+    found = told(first, Home(tmp_path, tmp_path, tmp_path))
     gone = made(quick, tmp_path, "delete-cluster")
     twice = made(quick, tmp_path, "delete-cluster")
 
     assert (first.result.status, first.result.degraded) == ("Success", False)
     assert first.result.changed > 0
     assert (again.result.status, again.result.changed) == ("Success", 0)
+    ill = {one.check for one in found if one.grade != "well"}
+    assert ill == ({"node", "workloads", "pods"} if quick.stem in UNCONNECTED else set())
+    assert {one.check for one in found} >= {"api", "endpoint", "node", "workloads", "pods"}
     assert gone.result.status == "Success"
     assert {host: keys for host, keys in difference(gone).items() if keys} == {}
     assert (twice.result.status, twice.result.changed) == ("Success", 0)
