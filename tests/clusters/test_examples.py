@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 import yaml
 from tests import virtual
@@ -53,13 +54,13 @@ HOME = "/srv/kubexm"
 each_example = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 
 
-@pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="module")
+def environment() -> Iterator[None]:
     """The same for everybody, since some of it is part of plans."""
-    monkeypatch.setenv("KUBEXM_HOME", HOME)
-    monkeypatch.setenv("HOME", "/srv")
-    for name, value in SECRETS.items():
-        monkeypatch.setenv(name, value)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {**SECRETS, "KUBEXM_HOME": HOME, "HOME": "/srv"}.items():
+            patch.setenv(name, value)
+        yield
 
 
 def source(
@@ -94,9 +95,28 @@ def test_the_plan_of_an_example_is_as_it_was_read(path: Path) -> None:
     assert drawn(path) == (PLANS / f"{path.stem}.txt").read_text()
 
 
-@pytest.fixture
-def quick(path: Path, tmp_path: Path) -> Path:
-    return hastened(path, tmp_path)
+class Example(msgspec.Struct, frozen=True):
+    """An example that was made on simulated hosts, and what it has changed on them."""
+
+    file: Path
+    home: Path
+    outcome: RunOutcome
+    difference: dict[str, set[str]]
+
+    def made(self, operation: Operation = "create-cluster") -> RunOutcome:
+        return made(self.file, self.home, operation)
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(path, marks=pytest.mark.xdist_group(path.stem)) for path in EXAMPLES],
+    ids=[path.stem for path in EXAMPLES],
+)
+def example(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Example:
+    home = tmp_path_factory.mktemp(request.param.stem)
+    file = hastened(request.param, home)
+    outcome = made(file, home)
+    return Example(file, home, outcome, difference(outcome))
 
 
 def hastened(path: Path, place: Path) -> Path:
@@ -152,20 +172,16 @@ def _counted(keys: set[str]) -> Iterator[str]:
 
 
 @pytest.mark.slow
-@each_example
-def test_an_example_is_made_once_and_taken_away_without_a_trace(
-    quick: Path, tmp_path: Path
-) -> None:
-    first, again = made(quick, tmp_path), made(quick, tmp_path)
-    found = told(first, Home(tmp_path, tmp_path, tmp_path))
-    gone = made(quick, tmp_path, "delete-cluster")
-    twice = made(quick, tmp_path, "delete-cluster")
+def test_an_example_is_made_once_and_taken_away_without_a_trace(example: Example) -> None:
+    first, again = example.outcome, example.made()
+    found = told(first, Home(example.home, example.home, example.home))
+    gone, twice = example.made("delete-cluster"), example.made("delete-cluster")
 
     assert (first.result.status, first.result.degraded) == ("Success", False)
     assert first.result.changed > 0
     assert (again.result.status, again.result.changed) == ("Success", 0)
     ill = {one.check for one in found if one.grade != "well"}
-    assert ill == ({"node", "workloads", "pods"} if quick.stem in UNCONNECTED else set())
+    assert ill == ({"node", "workloads", "pods"} if example.file.stem in UNCONNECTED else set())
     assert {one.check for one in found} >= {"api", "endpoint", "node", "workloads", "pods"}
     assert gone.result.status == "Success"
     assert {host: keys for host, keys in difference(gone).items() if keys} == {}
@@ -173,21 +189,20 @@ def test_an_example_is_made_once_and_taken_away_without_a_trace(
 
 
 @pytest.mark.slow
-@each_example
 def test_an_example_that_was_killed_in_the_middle_ends_like_any_other(
-    quick: Path, tmp_path: Path
+    example: Example, tmp_path: Path
 ) -> None:
-    whole = made(quick, tmp_path / "whole")
+    file, graph = hastened(example.file, tmp_path), example.outcome.graph
     home = tmp_path / "killed"
-    half = len([*_units(whole.graph)]) // 2
-    assert _killed(quick, home, after=half) == signal.SIGKILL
-    (task,) = _tasks(home, whole.graph.name)
+    half = len([*_units(graph)]) // 2
+    assert _killed(file, home, after=half) == signal.SIGKILL
+    (task,) = _tasks(home, graph.name)
 
     resumed = virtual.hurried(runs.resume(ResumeParams(task), Front(), Home(home, home, home)))
 
     assert resumed.result.status == "Success"
-    assert difference(resumed) == difference(whole)
-    assert made(quick, home).result.changed == 0
+    assert difference(resumed) == example.difference
+    assert made(file, home).result.changed == 0
 
 
 def _units(graph: ExecutionGraph) -> Iterator[tuple[str, str]]:
