@@ -17,10 +17,12 @@ _PASSING = (
     *("/run/utmp", "/run/credentials", "/run/host", "/run/initctl", "/run/sudo", "/run/*.lock"),
     "/run/agetty.reload",
     *("/tmp/systemd-private-*", "/var/tmp/systemd-private-*"),
-    *("/var/log", "/var/cache/apt", "/var/cache/ldconfig", "/var/lib/systemd/timers"),
+    *("/var/log/journal", "/var/log/apt", "/var/log/dpkg.log"),
+    *("/var/log/alternatives.log", "/var/log/[bw]tmp", "/var/log/lastlog"),
+    *("/var/cache/apt", "/var/cache/ldconfig", "/var/lib/systemd/timers"),
 )
-"""Where a host, or somebody who logs in, writes without being asked; logs, and what apt has in its
-cache."""
+"""Where a host, or somebody who logs in, writes without being asked; logs of its own, and what apt
+has in its cache."""
 _PRUNED = " -o ".join(f"-path '{path}'" for path in _PASSING)
 _UNLESS = f"-ignore_readdir_race \\( {_PRUNED} \\) -prune -o"
 _LOOKS = {
@@ -42,7 +44,7 @@ _LOOKS = {
     # Also where the kernel can't load any, and has all that it has built in.
     "module": "ls -1 /sys/module",
     "swap": "cat /proc/swaps",
-    "process": "ps -eo comm=",
+    "process": "ps -eo args=",
 }
 _MAY_BE_EMPTY = frozenset({"packets"})
 _ATTEMPTS = 3
@@ -57,7 +59,9 @@ _BY_ITSELF = re.compile(
     r"|path [sf] \d+ \S+ /run/haproxy(-master\.sock|\.pid)$"
     # The kernel's, a second after a link is there: nobody else may have the address.
     r"|route local fe80::\S+ dev eth0 table local proto kernel "
-    r"|process (\(|kworker|sh$|ps$|sed$|ssh|sftp|bash|systemd|agetty)"
+    # Of who looks, of who has logged in, and of systemd.
+    r"|process (bash -euo pipefail -s$|ps -eo args=$|sshd: |\(sd-|/usr/lib/openssh/)"
+    r"|process (/usr)?/(lib/systemd/|sbin/(agetty|init))"
     r"|active systemd-(tmpfiles|timedated|hostnamed)"
     r"|unit session-|active (user|session|apt|dpkg|e2scrub|fstrim|logrotate)"
 )

@@ -166,9 +166,9 @@ class ClusterControl:
         words = ("--catalog", str(catalog), "--bundle", str(bundle), "-o", "json")
         return ("-f", str(self.file), *words)
 
-    def delete(self) -> None:
+    def delete(self, *more: str) -> None:
         """Take the cluster away by its name; the test fails if it fails."""
-        deleted = self.kubexm("delete", "cluster", "lab", "--yes", "-o", "json")
+        deleted = self.kubexm("delete", "cluster", "lab", "--yes", "-o", "json", *more)
         assert deleted.code == 0, deleted.err
 
     def placed(self, text: str) -> str:
@@ -193,6 +193,11 @@ class ClusterControl:
             assert time.monotonic() < end, found.out
             time.sleep(1)
         return found
+
+    def ill(self) -> set[str]:
+        """Where something is the matter with the cluster, as it says itself."""
+        found = self.kubexm("health", "lab", "-o", "json").data["checks"]
+        return {one["where"] for one in found if one["grade"] != "well"}
 
     def killed(self, is_due: Callable[[], bool], seconds: float, *words: str) -> Answer:
         """What came of a command that lost its life so long after something was so."""

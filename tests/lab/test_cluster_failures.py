@@ -16,7 +16,7 @@ from tests.lab.enclosure import enclosed
 
 from lab.testing import Lab
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(2400)]
 
 HOSTS = ("node1", "node2")
 ALONE = {"control-plane": ["node1"]}

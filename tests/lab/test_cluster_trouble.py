@@ -25,7 +25,7 @@ from kubexm.plan.result import HostResult
 from lab import faults
 from lab.testing import Lab
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(2400)]
 
 HOSTS = ("node1", "node2", "node3", "node4")
 ROLES = {"control-plane": ["node1"], "worker": ["node2", "node3", "node4"]}

@@ -21,7 +21,7 @@ from kubexm.app.params import ClusterParams, OperationParams, PlanParams
 from kubexm.templates import render
 from lab.testing import ROOT, Lab
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(2400)]
 
 HOSTS = ("node1", "node2", "node3")
 ROLES = {"control-plane": ["node1"], "worker": ["node2", "node3"]}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.step.places import MemoryLedger, SimPlace
 
-from kubexm.errors import StepFailed
+from kubexm.errors import CommandFailed, StepFailed
 from kubexm.sim import Machine, ServiceSettings, WorldSettings
 from kubexm.step.files import FilePresent
 from kubexm.step.services import Service
@@ -207,6 +207,30 @@ def test_systemd_forgets_a_unit_file_that_was_taken_away(place: SimPlace) -> Non
     assert place.ask("systemctl", "show", "--property=LoadState", "--", "app") == (
         "LoadState=not-found"
     )
+
+
+def test_systemd_forgets_that_a_unit_of_ours_failed(place: SimPlace) -> None:
+    write_unit(place, "[Service]\nType=notify\nExecStart=/usr/local/bin/containerd\n")
+    with pytest.raises(CommandFailed):
+        place.run(Service("app"))
+    assert place.ask("systemctl", "show", "--property=ActiveState", "--", "app").endswith("failed")
+
+    place.undo(Service("app"))
+
+    assert place.ask("systemctl", "show", "--property=ActiveState", "--", "app") == (
+        "ActiveState=inactive"
+    )
+
+
+def test_a_unit_that_had_failed_before_is_left_so(place: SimPlace) -> None:
+    write_unit(place, "[Service]\nType=notify\nExecStart=/usr/local/bin/containerd\n")
+    with pytest.raises(CommandFailed):
+        place.ask("systemctl", "start", "app")
+
+    place.run(Service("app", running=False))
+    place.undo(Service("app", running=False))
+
+    assert place.ask("systemctl", "show", "--property=ActiveState", "--", "app").endswith("failed")
 
 
 def test_shows_the_state_of_a_unit_that_fails(place: SimPlace) -> None:

@@ -47,6 +47,10 @@ class UnitState(msgspec.Struct, frozen=True):
         return self.active in _AT_REST
 
     @property
+    def has_failed(self) -> bool:
+        return self.active == "failed"
+
+    @property
     def is_enabled(self) -> bool:
         return self.file in _STARTS_AT_BOOT
 
@@ -134,6 +138,11 @@ async def start(host: Host, unit: str, *, sudo: bool | None = None) -> None:
 
 async def stop(host: Host, unit: str, *, sudo: bool | None = None) -> None:
     await host.run("systemctl", "stop", "--", unit, sudo=sudo)
+
+
+async def reset_failed(host: Host, unit: str, *, sudo: bool | None = None) -> None:
+    """Have systemd forget that a unit failed."""
+    await host.run("systemctl", "reset-failed", "--", unit, sudo=sudo)
 
 
 async def restart(host: Host, unit: str, *, sudo: bool | None = None) -> None:

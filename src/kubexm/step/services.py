@@ -78,7 +78,12 @@ class Service(Step):
 
     async def run(self, ctx: StepContext) -> None:
         state, files_now, recorded = await self._look(ctx)
-        prior = {"active": state.is_active, "enabled": state.is_enabled, "record": recorded}
+        prior = {
+            "active": state.is_active,
+            "failed": state.has_failed,
+            "enabled": state.is_enabled,
+            "record": recorded,
+        }
         await ctx.ledger.remember(self.resources[0], prior)
         if state.stale:
             await services.daemon_reload(ctx.host, sudo=self.sudo)
@@ -99,6 +104,9 @@ class Service(Step):
         if not _runs_as_wanted(state, prior["active"]) and state.is_known:
             start_or_stop = services.start if prior["active"] else services.stop
             await start_or_stop(ctx.host, self.unit, sudo=self.sudo)
+        if not prior.get("failed") and (await self._look(ctx))[0].has_failed:
+            # Systemd would remember a unit that failed for ever, even without its file.
+            await services.reset_failed(ctx.host, self.unit, sudo=self.sudo)
 
     async def settle(self, ctx: StepContext) -> bool:
         """Its files are put back by now: have systemd read them, and the unit run with them."""
