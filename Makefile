@@ -106,8 +106,9 @@ FLEET := tests/lab/test_fleet.py
 CLUSTERS := $(addprefix tests/lab/,test_clusters.py test_cluster_trouble.py test_cluster_failures.py test_ha_clusters.py)
 
 # KUBERNETES=v1.35 makes clusters of another version than the newest. REQUIRE_CLUSTERS=1 fails where
-# what they are made of can't be had, in place of leaving their tests out.
-export KUBERNETES REQUIRE_CLUSTERS
+# what they are made of can't be had, in place of leaving their tests out. KUBEXM_LAB_UPSTREAM=1 has
+# it fetched from the sites of its projects, here and wherever else a cluster is made.
+export KUBERNETES REQUIRE_CLUSTERS KUBEXM_LAB_UPSTREAM
 
 .PHONY: test-lab
 test-lab: lab-tools ## all tests that need the lab, which comes and goes with them (root, minutes)

@@ -36,12 +36,15 @@ _APT = ROOT / "scripts/apt-install.sh"
 _MAKERS = frozenset(making.PROGRAMS)
 _GO = "go"
 """Debian's is too old for Kubernetes more often than not, so it is not installed for anybody."""
+_BUILT = """Kubernetes and all it needs is built from Go modules: up to half an hour on two
+               cores the first time, in a moment after that (it is kept in ~/.cache/kubexm-lab)"""
+_FETCHED = """Kubernetes and all it needs is fetched from the sites of their projects the first
+               time (it is kept in ~/.cache/kubexm-lab)"""
 _INTRODUCTION = f"""\
 A real cluster on this machine: {HOSTS} Debian hosts that systemd-nspawn boots, in a network of
 their own; one becomes the control plane, the others workers. What is done, and how long it takes:
 
-  1. software  Kubernetes and all it needs is built from Go modules: up to half an hour on two
-               cores the first time, in a moment after that (it is kept in ~/.cache/kubexm-lab)
+  1. software  {{software}}
   2. hosts     an image of Debian is made, a minute or two the first time; then they boot in seconds
   3. cluster   a minute or two
   4. a look    by kubectl
@@ -76,6 +79,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument("--simulate", action="store_true", help="on simulated hosts, at once")
     kinds.add_argument("--down", action="store_true", help="take away what it has made")
+    parser.add_argument(
+        "--upstream",
+        action="store_true",
+        default=making.from_upstream(),
+        help="fetch the software from the sites of its projects (or KUBEXM_LAB_UPSTREAM=1)",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -86,22 +95,27 @@ def run(options: argparse.Namespace) -> int:
     if options.simulate:
         return simulated("make demo")
     new = HOSTS if sites.find(options.path) is None else 0
-    if lacks := without(requirements.this_machine(), _makers(), new) or _not_installed():
+    builds = not options.upstream
+    machine = requirements.this_machine()
+    if lacks := without(machine, _makers(), new, builds=builds) or _not_installed(builds):
         print("Real hosts can't be had on this machine. What is missing:\n")
         print("\n".join(f"  {lack}" for lack in lacks))
         print("\nSo the same cluster is made on simulated hosts, which exist in a directory only.")
         return simulated("make quickstart")
-    return real(options.path)
+    return real(options.path, upstream=options.upstream)
 
 
-def without(machine: Machine, makers: frozenset[str], hosts: int) -> list[str]:
+def without(
+    machine: Machine, makers: frozenset[str], hosts: int, *, builds: bool = True
+) -> list[str]:
     """What a real cluster lacks here that can't be installed; nothing if there can be one.
 
-    `makers`: what there is of the programs that the software is made with.
+    `makers`: what there is of the programs that the software is made with, if somebody `builds`.
     """
     can_install = "apt-get" in makers
     had = frozenset(requirements.PACKAGES) if can_install else machine.programs
-    lacking = (_MAKERS - makers) & ({_GO} if can_install else _MAKERS)
+    needed = _MAKERS if builds else frozenset()
+    lacking = (needed - makers) & ({_GO} if can_install else needed)
     programs = [f"the program `{name}`: {making.PROGRAMS[name]}" for name in sorted(lacking)]
     try:
         requirements.check(dataclasses.replace(machine, programs=had), hosts)
@@ -119,16 +133,16 @@ def simulated(again: str) -> int:
     return code
 
 
-def real(path: Path) -> int:
+def real(path: Path, *, upstream: bool = False) -> int:
     """The cluster on hosts of the lab; whoever was interrupted begins again, and goes on."""
-    print(_INTRODUCTION)
+    print(_INTRODUCTION.format(software=_FETCHED if upstream else _BUILT))
     version = _version()
     _step(1, "software")
-    _must(*_lab("software", "--kubernetes", version))
+    _must(*_lab("software", "--kubernetes", version, *(["--upstream"] if upstream else [])))
     _step(2, "hosts")
     _must(*_lab("up", "--hosts", str(HOSTS)))
     site = sites.require(path)
-    _furnish(site, version)
+    _furnish(site, Wish(version, upstream=upstream))
     _step(3, "cluster")
     software = _shown(workplace.bundles(site))
     source = ("--catalog", f"{software}/catalog.toml", "--bundle", f"{software}/{bundles.NAME}")
@@ -170,9 +184,9 @@ def _version() -> str:
     return found[1]
 
 
-def _not_installed() -> list[str]:
+def _not_installed(builds: bool) -> list[str]:
     """Install what Debian has of the programs that are missing; those that it could not."""
-    packages = {**requirements.PACKAGES, **making.PROGRAMS}
+    packages = {**requirements.PACKAGES, **(making.PROGRAMS if builds else {})}
     missing = {name: one for name, one in packages.items() if shutil.which(name) is None}
     if missing:
         why = "a real cluster is made with them"
@@ -180,9 +194,10 @@ def _not_installed() -> list[str]:
     return [f"the program `{name}`" for name in missing if shutil.which(name) is None]
 
 
-def _furnish(site: Site, version: str) -> None:
-    software = making.make(Wish(version), lambda _: None)
-    address = catalog.read().address("kubernetes", "kubectl", version, assembling.architecture())
+def _furnish(site: Site, wish: Wish) -> None:
+    software = making.make(wish, lambda _: None)
+    named = (wish.kubernetes, assembling.architecture())
+    address = catalog.read().address("kubernetes", "kubectl", *named)
     workplace.furnish(site, software, assembling.place(address, software / "files"))
 
 

@@ -1,13 +1,18 @@
-"""Images as `docker save` writes them: one layer, and the same bytes for the same contents."""
+"""Archives of images, one in each: of what is made here, and of what was fetched.
+
+What is made is as `docker save` writes it, with one layer; what was fetched stays as it is, blob by
+blob in a layout of OCI. Both are the same bytes for the same contents.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from lab.software import tarballs
 from lab.software.tarballs import Entry
@@ -44,6 +49,32 @@ def write(path: Path, name: str, arch: str, start: Start, root: Mapping[str, Ent
                 "manifest.json": _json([manifest]),
             },
         )
+
+
+def write_fetched(
+    path: Path, name: str, root: Mapping[str, Any], blob: Callable[[str], Path]
+) -> None:
+    """Write an archive with one image: its full name, its manifest, and where its blobs lie."""
+    inside = json.loads(blob(root["digest"]).read_text())
+    parts = (root, inside["config"], *inside["layers"])
+    tag = name.rpartition(":")[2]
+    annotations = {"io.containerd.image.name": name, "org.opencontainers.image.ref.name": tag}
+    index = {"schemaVersion": 2, "manifests": [{**root, "annotations": annotations}]}
+    blobs = (str(part["digest"]) for part in parts)
+    with path.open("wb") as file:
+        tarballs.write(
+            file,
+            {
+                **{f"blobs/{digest.replace(':', '/')}": blob(digest) for digest in blobs},
+                "index.json": _json(index),
+                "oci-layout": _json({"imageLayoutVersion": "1.0.0"}),
+            },
+        )
+
+
+def file_name(image: str) -> str:
+    """What the archive of an image is called."""
+    return f"{image.rpartition('/')[2].replace(':', '-')}.tar"
 
 
 def _config(arch: str, start: Start, layer: str) -> dict[str, object]:

@@ -71,8 +71,8 @@ def images(workshop: Workshop, root: Path, told: Told) -> None:
     for number, each in enumerate(recipe.IMAGES, 1):
         name = image_name(workshop, each)
         told(f"image {number} of {len(recipe.IMAGES)}: {name}")
-        file = f"{name.rpartition('/')[2].replace(':', '-')}.tar"
-        archives.write(root / file, name, architecture(), each.start, contents(workshop, each))
+        file = root / archives.file_name(name)
+        archives.write(file, name, architecture(), each.start, contents(workshop, each))
 
 
 def image_name(workshop: Workshop, image: ImageRecipe) -> str:

@@ -58,14 +58,19 @@ def build(place: Path, told: Told, *options: str | Path) -> Path:
     bundle = place / NAME
     if bundle.exists():
         return bundle
-    told(f"{NAME}: begins")
-    half = place / f".half-{NAME}"
     # The store of whoever calls is left alone, and so is what lies in it.
-    with tempfile.TemporaryDirectory(prefix=".half-", dir=place) as store:
-        programs.run(
-            *(kubexm(), "bundle", "build", "-f", place / "cluster.yaml", "-o", half, *options),
-            variables={"KUBEXM_HOME": store},
-        )
+    with tempfile.TemporaryDirectory(prefix=".half-", dir=place) as home:
+        return build_at(Path(home), place, told, *options)
+
+
+def build_at(home: Path, place: Path, told: Told, *options: str | Path) -> Path:
+    """Have a new bundle in a directory; all that is in it lies in the store at a home of kubexm."""
+    told(f"{NAME}: begins")
+    bundle, half = place / NAME, place / f".half-{NAME}"
+    programs.run(
+        *(kubexm(), "bundle", "build", "-f", place / "cluster.yaml", "-o", half, *options),
+        variables={"KUBEXM_HOME": str(home)},
+    )
     half.rename(bundle)
     told(f"{NAME}: done, {bundle.stat().st_size >> 20} MiB")
     return bundle

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from lab.errors import LabError
 from lab.software import versions
 
 _PLACE = Path(__file__).parents[2] / "src/kubexm/resource/catalog"
@@ -24,6 +25,17 @@ class Catalog:
         """The version that goes with a version of Kubernetes."""
         preferred = self._line(kubernetes)["defaults"].get(component)
         return str(preferred or self.components[component]["default"])
+
+    def newest(self, wanted: str) -> str:
+        """The version of Kubernetes that is meant by one, by a release line, or by nothing."""
+        if not wanted:
+            return str(self.components["kubernetes"]["default"])
+        plain = f"v{versions.bare(wanted)}"
+        if plain in self.lines:
+            return str(self.lines[plain]["default"])
+        if not versions.is_whole(plain):
+            raise LabError(f"there is no Kubernetes `{wanted}`, only: {', '.join(self.lines)}")
+        return plain
 
     def expected(self, kubernetes: str) -> str:
         """The tag of etcd that the kubeadm of a version takes by itself."""
@@ -42,6 +54,10 @@ class Catalog:
         artifact = self.components[component]["artifacts"][name]
         values = {"version": version, "bare": versions.bare(version), "arch": arch}
         return str(artifact["urls"][0].format(file=artifact["file"].format(**values), **values))
+
+    def is_program(self, component: str, name: str) -> bool:
+        """Whether a file is run as it is published."""
+        return bool(self.components[component]["artifacts"][name]["kind"] == "binary")
 
     def _line(self, kubernetes: str) -> dict[str, Any]:
         return dict(self.lines[versions.line(kubernetes)])

@@ -30,7 +30,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--upstream",
         action="store_true",
-        help="fetch it from the sites of its projects, where they can be reached",
+        default=making.from_upstream(),
+        help="fetch it from the sites of its projects (or KUBEXM_LAB_UPSTREAM=1)",
     )
     parser.add_argument(
         "--to",

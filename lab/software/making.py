@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from lab.errors import LabError
 from lab.requirements import Missing
-from lab.software import assembling, bundles, catalog, choosing, overlay, parts, recipe, versions
+from lab.software import assembling, bundles, catalog, choosing, fetching, overlay, parts, recipe
 from lab.software.building import Workshop
 from lab.software.choosing import Choices
 from lab.software.debian import Archive
@@ -27,7 +28,15 @@ PROGRAMS = {
 """What it is made with, and the package that has it."""
 _RECIPE = 2
 """Counts up when the same parts are put together in another way."""
+_FETCHED = 3
+"""The same of what is fetched."""
 _MARK = "software.json"
+_UPSTREAM = "KUBEXM_LAB_UPSTREAM"
+
+
+def from_upstream() -> bool:
+    """Whether the environment wants everything from the sites of the projects."""
+    return os.environ.get(_UPSTREAM, "") not in ("", "0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +46,8 @@ class Wish:
     kubernetes: str = ""
     """A version, a release line, or nothing for the newest."""
     extra: tuple[str, ...] = ()
-    upstream: bool = False
+    upstream: bool = field(default_factory=from_upstream)
+    """Whether it is fetched from the sites of its projects; nothing is made then."""
     to: Path | None = None
 
 
@@ -71,13 +81,20 @@ def _ours(wish: Wish, root: Path, told: Told) -> Path:
 
 def _upstream(wish: Wish, root: Path, told: Told) -> Path:
     """From the sites of the projects: the product's own catalog says where."""
-    default = str(catalog.read().components["kubernetes"]["default"])
-    kubernetes = f"v{versions.bare(wish.kubernetes or default)}"
-    key = f"upstream-{kubernetes}-{parts.digest(_RECIPE, wish.extra, catalog.read())}"
+    kubernetes = catalog.read().newest(wish.kubernetes)
+    told(f"Kubernetes {kubernetes}")
+    key = f"upstream-{kubernetes}-{parts.digest(_FETCHED, wish.extra, catalog.read())}"
     place = wish.to or root / key
+
+    home = root / "fetching"
+
+    def build(half: Path) -> None:
+        _begin(half, key, kubernetes, "", wish.extra)
+        fetching.fetch(half, home, told)
+
     if not _is_there(place, key):
-        parts.make(place, lambda half: _begin(half, key, kubernetes, "", wish.extra))
-    bundles.build(place, told)
+        parts.make(place, build)
+        shutil.rmtree(home)
     return place
 
 

@@ -23,6 +23,12 @@ def releases(versions: Iterable[str]) -> list[str]:
     return sorted(filter(_RELEASE.fullmatch, versions), key=numbers)
 
 
+def is_whole(version: str) -> bool:
+    """Whether it is one release, and no line of them."""
+    found = _RELEASE.fullmatch(version)
+    return found is not None and found[3] is not None
+
+
 def bare(version: str) -> str:
     return version.removeprefix("v")
 

@@ -73,6 +73,11 @@ def test_whatever_else_is_missing_is_a_reason_to_simulate(
     assert any(told in lack for lack in quickstart.without(machine, makers, 3))
 
 
+def test_nothing_is_built_with_where_the_software_is_fetched() -> None:
+    assert quickstart.without(GOOD, frozenset(), 3, builds=False) == []
+    assert quickstart.without(BARE, frozenset({"apt-get"}), 3, builds=False) == []
+
+
 @pytest.mark.parametrize(("held", "may"), [("000001ffffffffff", True), ("00000000a80425fb", False)])
 def test_root_of_a_container_is_told_from_a_whole_one(held: str, may: bool) -> None:
     assert requirements._may_mount(f"Name:\tpython\nCapEff:\t{held}\n") is may
@@ -90,6 +95,7 @@ def test_without_go_it_says_so_and_simulates(tmp_path: Path) -> None:
     assert "This was a simulation" in done.stdout
 
 
+@pytest.mark.timeout(120)
 def test_the_demo_simulates_at_once_finds_nothing_to_do_later_and_can_be_taken_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
+import msgspec
 import pytest
 from msgspec.structs import replace
+from tests.resource import depot as depots
 
+from kubexm.resource import bundle, keys, layout
 from kubexm.resource import catalog as catalogs
-from kubexm.resource import layout
+from kubexm.resource.entries import Arch
 from kubexm.resource.materials import BillOfMaterials, bill
 from kubexm.resource.needs import Endpoint, Needs
 from kubexm.resource.store import Store
@@ -19,7 +22,9 @@ from lab.errors import CommandFailed, LabError
 from lab.software import (
     archives,
     assembling,
+    bundles,
     catalog,
+    fetching,
     golang,
     making,
     overlay,
@@ -233,6 +238,64 @@ def test_a_directory_of_somebody_else_is_not_touched(
         making.make(Wish(upstream=True, to=tmp_path / "mine"), print)
 
     assert (tmp_path / "mine/letter").exists()
+
+
+def test_what_was_fetched_lies_as_what_was_made(tmp_path: Path) -> None:
+    place, arch = tmp_path / "place", msgspec.convert(assembling.architecture(), Arch)
+    needs = Needs(kubernetes=KUBERNETES, network="routed", architectures=(arch,))
+    for name in ("files", "images"):
+        (place / name).mkdir(parents=True)
+    with depots.opened(tmp_path / "depot") as depot:
+        found = depot.stock(bill(catalogs.load(), needs))
+        sites = depots.overlay(depot, catalogs.load(), found, tmp_path / "depot.toml")
+        depots.cluster(depot, place / "cluster.yaml", more="  network: {plugin: routed}\n")
+
+        fetching.fetch(place, tmp_path / "home", print, "--catalog", sites, "--arch", arch)
+
+    inside = bundle.contents(place / bundles.NAME)
+    for file in found.binaries:
+        fetched = assembling.place(file.urls[0], place / "files")
+        assert fetched.read_bytes() == depots.content(file)
+        assert os.access(fetched, os.X_OK) is (file.component in ("kubernetes", "runc"))
+    assert {keys.of_file(file) for file in found.binaries} == {*inside.artifacts}
+    archived = {archives.file_name(name): name for name in inside.images}
+    assert {*archived} == {path.name for path in (place / "images").iterdir()}
+    for path, name in archived.items():
+        (image,) = layout.read(place / "images" / path, Store(tmp_path / "store"))
+        assert (str(image.name), image.root) == (name, inside.images[name].architectures[arch])
+
+
+def test_of_a_release_line_the_one_is_fetched_that_the_catalog_takes() -> None:
+    newest, lines = catalog.read().newest, catalogs.load().entries.kubernetes
+
+    assert newest("v1.36") == newest("1.36") == lines["v1.36"].default
+    assert versions.line(newest("")) in lines
+    assert newest("1.35.4") == "v1.35.4"
+
+
+def test_a_line_that_nobody_has_is_refused_with_those_there_are() -> None:
+    with pytest.raises(LabError, match=r"no Kubernetes `v1\.20`, only: v1\.34, v1\.35"):
+        catalog.read().newest("v1.20")
+
+
+def test_what_could_not_be_fetched_leaves_nothing_where_it_was_to_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    with pytest.raises(CommandFailed, match=r"unknown version `v1\.36\.99`"):
+        making.make(Wish("v1.36.99", upstream=True, to=tmp_path / "there"), print)
+
+    assert [path.name for path in tmp_path.iterdir()] == ["cache"]
+
+
+@pytest.mark.parametrize(("value", "upstream"), [("1", True), ("0", False), ("", False)])
+def test_one_variable_makes_everybody_fetch(
+    value: str, upstream: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBEXM_LAB_UPSTREAM", value)
+
+    assert Wish().upstream is upstream
 
 
 def _workshop(kubernetes: str, root: Path) -> Workshop:
