@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import os
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -14,9 +16,12 @@ from lab import site
 from lab.errors import LabError
 from lab.software import catalog, golang, recipe, versions
 from lab.software.debian import Archive
+from lab.software.progress import Told
 
 KUBERNETES = "kubernetes"
 _AT_ONCE = 8
+_LASTS = 24 * 60 * 60.0
+"""Seconds for which the newest is taken for the newest."""
 STAND_IN = "-lab"
 """After the version of something that is not what its name says."""
 
@@ -74,18 +79,55 @@ class Choices:
         return (*told, hint) if self.named_etcd else told
 
 
-def chosen(kubernetes: str, extra: Iterable[str], archive: Archive, memory: Path) -> Choices:
-    """The choice that was made once for this recipe and catalog, else a new one."""
-    wanted = sorted(extra)
-    known = repr((kubernetes, wanted, recipe.GO, recipe.PACKAGES, catalog.read()))
-    place = memory / f"{hashlib.sha256(known.encode()).hexdigest()[:12]}.json"
-    if not place.exists():
-        memory.mkdir(parents=True, exist_ok=True)
-        archive.update()
-        _ask_for_versions()
-        found = _choose(_kubernetes(kubernetes), wanted, archive)
-        site.write(place, json.dumps(dataclasses.asdict(found), indent=2))
-    return _read(json.loads(place.read_text()))
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What versions are chosen for, with which packages, and where choices are remembered."""
+
+    kubernetes: str
+    extra: tuple[str, ...]
+    archive: Archive
+    memory: Path
+
+    @property
+    def place(self) -> Path:
+        """Where the choice is for this recipe and catalog."""
+        about = (self.kubernetes, sorted(self.extra), recipe.GO, recipe.PACKAGES, catalog.read())
+        return self.memory / f"{hashlib.sha256(repr(about).encode()).hexdigest()[:12]}.json"
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the newest is wanted, and may be another by now."""
+        age = time.time() - self.place.stat().st_mtime
+        return age > _LASTS and not versions.is_whole(self.kubernetes)
+
+
+def chosen(asked: Asked) -> Choices:
+    """The choice that was made once, else a new one."""
+    if not asked.place.exists():
+        return again(asked)
+    return _read(json.loads(asked.place.read_text()))
+
+
+def renewed(asked: Asked, told: Told) -> Choices:
+    """The same, made again if it is due; where nobody can be asked the old one stays."""
+    if asked.place.exists() and asked.is_due:
+        try:
+            return again(asked)
+        except LabError as error:
+            told(f"whether there are newer versions can't be known now: {error}")
+            # Who is cut off need not wait for that each time.
+            os.utime(asked.place)
+    return chosen(asked)
+
+
+def again(asked: Asked) -> Choices:
+    """A new choice, which is the one from now on."""
+    asked.memory.mkdir(parents=True, exist_ok=True)
+    asked.archive.update()
+    _ask_for_versions()
+    found = _choose(_kubernetes(asked.kubernetes), asked.extra, asked.archive)
+    site.write(asked.place, json.dumps(dataclasses.asdict(found), indent=2))
+    return found
 
 
 def _ask_for_versions() -> None:

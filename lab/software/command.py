@@ -44,6 +44,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Make it; the exit code."""
     extra = tuple(sorted(set(options.extra)))
-    wish = Wish(options.kubernetes, extra, options.upstream, options.to)
+    wish = Wish(options.kubernetes, extra, options.upstream, options.to, renews=True)
     making.make(wish, lambda line: print(line, flush=True))
     return 0

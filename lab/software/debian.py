@@ -5,7 +5,7 @@ machine's is touched.
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from lab import mirror
@@ -22,9 +22,12 @@ class Archive:
     def __init__(self, place: Path) -> None:
         self._place = place
         self._settings = {"APT_CONFIG": str(place / "apt.conf")}
+        self._is_new = False
 
     def update(self) -> None:
-        """Get the lists of packages."""
+        """Get the lists of packages, once."""
+        if self._is_new:
+            return
         for name in ("lists/partial", "cache/archives/partial"):
             (self._place / name).mkdir(parents=True, exist_ok=True)
         # Nothing is installed as far as this apt knows, so all that something depends on comes.
@@ -33,13 +36,22 @@ class Archive:
         (self._place / "sources.list").write_text(source)
         (self._place / "apt.conf").write_text(_settings(self._place))
         self._apt("apt-get", "--quiet", "update")
+        self._is_new = True
 
-    def versions(self, packages: Iterable[str]) -> dict[str, str]:
+    def versions(self, packages: Collection[str]) -> dict[str, str]:
         """The versions of packages that are installed if one asks for them, in the same order."""
         said = self._apt("apt-cache", "show", "--no-all-versions", *packages)
         stanzas = [dict(_fields(stanza)) for stanza in said.split("\n\n")]
         there = {each["Package"]: each["Version"] for each in stanzas if each}
+        if lacking := [name for name in packages if name not in there]:
+            raise LabError(f"Debian {SUITE} has no package {', '.join(lacking)}")
         return {name: there[name] for name in packages}
+
+    def has(self, packages: Iterable[str]) -> bool:
+        """Whether these are the versions that can be had: an archive keeps no older ones."""
+        self.update()
+        wanted = dict(_pair(package) for package in packages)
+        return self.versions(wanted) == wanted
 
     def unpack(self, packages: Iterable[str], root: Path) -> None:
         """Have packages in a directory, with all that they depend on."""
@@ -75,6 +87,11 @@ def loader_link(root: Path) -> Path:
     """Where programs look for their loader."""
     (found,) = root.glob("usr/lib*/ld-linux-*.so.*")
     return found
+
+
+def _pair(package: str) -> tuple[str, str]:
+    name, _, version = package.partition("=")
+    return name, version
 
 
 def _fields(stanza: str) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ from lab.errors import LabError
 from lab.requirements import Missing
 from lab.software import assembling, bundles, catalog, choosing, fetching, overlay, parts, recipe
 from lab.software.building import Workshop
-from lab.software.choosing import Choices
+from lab.software.choosing import Asked, Choices
 from lab.software.debian import Archive
 from lab.software.progress import Told
 
@@ -49,6 +49,9 @@ class Wish:
     upstream: bool = field(default_factory=from_upstream)
     """Whether it is fetched from the sites of its projects; nothing is made then."""
     to: Path | None = None
+    renews: bool = False
+    """Whether the newest is looked for anew after a day. Tests don't: `make test-lab` has, before
+    it made the software, and none of them has the time to make it."""
 
 
 def make(wish: Wish, told: Told) -> Path:
@@ -64,19 +67,32 @@ def make(wish: Wish, told: Told) -> Path:
 
 def _ours(wish: Wish, root: Path, told: Told) -> Path:
     _require_programs()
-    archive = Archive(root / "apt")
-    choices = choosing.chosen(wish.kubernetes, wish.extra, archive, root / "choices")
-    told(f"Kubernetes {choices.kubernetes}")
-    for line in choices.deviations:
+    workshop = _workshop(wish, root, told)
+    told(f"Kubernetes {workshop.choices.kubernetes}")
+    for line in workshop.choices.deviations:
         told(f"deviation: {line}")
-    key = f"{choices.kubernetes}-{_key(choices)}"
+    key = _key(workshop.choices)
     place = wish.to or root / key
     if not _is_there(place, key):
-        workshop = Workshop(root, choices, archive)
         workshop.make(told)
         parts.make(place, lambda half: _assemble(workshop, (half, place), wish.extra, key, told))
     bundles.build(place, told, "--catalog", place / "catalog.toml", "--images", place / "images")
     return place
+
+
+def _workshop(wish: Wish, root: Path, told: Told) -> Workshop:
+    """With versions that can be had, unless nothing has to be had any more."""
+    archive = Archive(root / "apt")
+    asked = Asked(wish.kubernetes, wish.extra, archive, root / "choices")
+    choices = choosing.renewed(asked, told) if wish.renews else choosing.chosen(asked)
+    found = Workshop(root, choices, archive)
+    key = _key(choices)
+    if _is_made(wish.to or root / key, key) or found.debian.exists():
+        return found
+    if archive.has(choices.packages):
+        return found
+    told("Debian has its packages in other versions by now: versions are chosen again")
+    return Workshop(root, choosing.again(asked), archive)
 
 
 def _upstream(wish: Wish, root: Path, told: Told) -> Path:
@@ -125,21 +141,24 @@ def _begin(half: Path, key: str, kubernetes: str, etcd: str, extra: Sequence[str
 
 
 def _key(choices: Choices) -> str:
-    return parts.digest(
-        _RECIPE, choices, recipe.GO, recipe.FILES, recipe.IMAGES, catalog.read().components
-    )
+    of_all = (choices, recipe.GO, recipe.FILES, recipe.IMAGES, catalog.read().components)
+    return f"{choices.kubernetes}-{parts.digest(_RECIPE, *of_all)}"
 
 
 def _is_there(place: Path, key: str) -> bool:
     """Whether it was made; what was made otherwise is removed, what others made is not."""
-    mark = place / _MARK
-    if mark.exists():
-        if json.loads(mark.read_text())["key"] == key:
-            return True
+    if _is_made(place, key):
+        return True
+    if (place / _MARK).exists():
         shutil.rmtree(place)
     elif place.exists() and any(place.iterdir()):
         raise LabError(f"`{place}` is neither empty nor software of the lab")
     return False
+
+
+def _is_made(place: Path, key: str) -> bool:
+    mark = place / _MARK
+    return mark.exists() and bool(json.loads(mark.read_text())["key"] == key)
 
 
 def _require_programs() -> None:

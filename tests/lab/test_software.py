@@ -1,5 +1,6 @@
 """The lab's software, as far as it needs neither a network nor a compiler."""
 
+import json
 import os
 import tarfile
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ from lab.software import (
     assembling,
     bundles,
     catalog,
+    choosing,
     fetching,
     golang,
     making,
@@ -37,7 +39,7 @@ from lab.software import (
 from lab.software.archives import Start
 from lab.software.assembling import Made
 from lab.software.building import Workshop
-from lab.software.choosing import STAND_IN, Choice, Choices
+from lab.software.choosing import STAND_IN, Asked, Choice, Choices
 from lab.software.debian import Archive
 from lab.software.making import Wish
 from lab.software.progress import Progress
@@ -296,6 +298,108 @@ def test_one_variable_makes_everybody_fetch(
     monkeypatch.setenv("KUBEXM_LAB_UPSTREAM", value)
 
     assert Wish().upstream is upstream
+
+
+class Answers:
+    """A proxy of modules and an archive of Debian, as the programs that ask them show them."""
+
+    def __init__(self, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.memory = place / "choices"
+        self._place = place
+        answers = {"go": f"cat {place}/modules", "apt-cache": f"cat {place}/packages"}
+        for name, answer in {**answers, "apt-get": f"test -e {place}/packages"}.items():
+            program = place / "bin" / name
+            program.parent.mkdir(exist_ok=True)
+            program.write_text(f"#!/bin/sh\nexec {answer}\n")
+            program.chmod(0o755)
+        monkeypatch.setenv("PATH", str(place / "bin"), prepend=os.pathsep)
+        monkeypatch.setenv("KUBEXM_LAB_MIRROR", "http://mirror.example/debian")
+
+    def are(self, kubernetes: str, nginx: str = "1.26.3-3") -> None:
+        """From now on the newest is this one, and Debian has these packages."""
+        golang.known.cache_clear()  # as in another process
+        (self._place / "modules").write_text(json.dumps({"Versions": ["v1.35.4", kubernetes]}))
+        versions_of = {**dict.fromkeys(recipe.PACKAGES, "1.0-1"), "nginx": nginx}
+        stanzas = (f"Package: {name}\nVersion: {it}\n" for name, it in versions_of.items())
+        (self._place / "packages").write_text("\n".join(stanzas))
+
+    def end(self) -> None:
+        golang.known.cache_clear()
+        for name in ("modules", "packages"):
+            (self._place / name).unlink()
+
+    def asked(self, kubernetes: str = "") -> Asked:
+        return Asked(kubernetes, (), Archive(self._place / "apt"), self.memory)
+
+    def pass_two_days(self) -> None:
+        for choice in self.memory.iterdir():
+            then = choice.stat().st_mtime - 2 * 24 * 60 * 60
+            os.utime(choice, (then, then))
+
+
+@pytest.fixture
+def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Answers]:
+    found = Answers(tmp_path, monkeypatch)
+    found.are(KUBERNETES)
+    yield found
+    golang.known.cache_clear()
+
+
+@pytest.mark.parametrize("wish", ["", "v1.36"])
+def test_the_newest_is_looked_for_anew_after_a_day(answers: Answers, wish: str) -> None:
+    first = choosing.chosen(answers.asked(wish))
+    answers.are("v1.36.4")
+
+    same = choosing.renewed(answers.asked(wish), print)
+    answers.pass_two_days()
+    kept, newer = choosing.chosen(answers.asked(wish)), choosing.renewed(answers.asked(wish), print)
+
+    assert first == same == kept
+    assert (first.kubernetes, newer.kubernetes) == (KUBERNETES, "v1.36.4")
+    assert choosing.chosen(answers.asked(wish)) == newer
+
+
+def test_who_names_a_version_keeps_what_goes_with_it(answers: Answers) -> None:
+    first = choosing.chosen(answers.asked(KUBERNETES))
+    answers.are(KUBERNETES, nginx="1.26.3-4")
+    answers.pass_two_days()
+
+    assert choosing.renewed(answers.asked(KUBERNETES), print) == first
+
+
+def test_where_nobody_answers_the_old_choice_stays_for_another_day(answers: Answers) -> None:
+    told: list[str] = []
+    first = choosing.chosen(answers.asked())
+    answers.pass_two_days()
+    answers.end()
+
+    kept = [choosing.renewed(answers.asked(), told.append) for _ in range(2)]
+
+    assert kept == [first, first]
+    (line,) = told
+    assert line.startswith("whether there are newer versions can't be known now: `apt-get")
+
+
+def test_versions_are_chosen_again_once_debian_has_other_packages(answers: Answers) -> None:
+    told: list[str] = []
+    wish, root = Wish(KUBERNETES), answers.memory.parent
+    assert making._workshop(wish, root, told.append).choices.version("nginx") == "1.26.3"
+    answers.are(KUBERNETES, nginx="1.28.0-1")
+
+    found = making._workshop(wish, root, told.append)
+    again = making._workshop(wish, root, told.append)
+
+    assert (found.choices, found.choices.version("nginx")) == (again.choices, "1.28.0")
+    assert told == ["Debian has its packages in other versions by now: versions are chosen again"]
+
+
+def test_what_was_made_of_packages_that_are_gone_is_taken_as_it_is(answers: Answers) -> None:
+    wish, root = Wish(KUBERNETES), answers.memory.parent
+    first = making._workshop(wish, root, print)
+    first.debian.mkdir(parents=True)
+    answers.are(KUBERNETES, nginx="1.28.0-1")
+
+    assert making._workshop(wish, root, print).choices == first.choices
 
 
 def _workshop(kubernetes: str, root: Path) -> Workshop:
