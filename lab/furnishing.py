@@ -48,6 +48,7 @@ def furnish(site: Site, host: Host) -> None:
     _write(root / "etc/hosts", "127.0.0.1 localhost\n::1 localhost ip6-localhost\n")
     # Every machine with a kernel of its own has it, and who mounts it would make it.
     (root / "usr/lib/modules").mkdir(exist_ok=True)
+    _mask_timers(root)
     _write_setup(root, site)
     _write_sshd(root, site, host)
     _let_in(root, site, host)
@@ -63,6 +64,19 @@ def introduce(site: Site, hosts: Iterable[Host]) -> None:
         if missing:
             with file.open("a") as names:
                 names.write(missing)
+
+
+def _mask_timers(root: Path) -> None:
+    """Nothing happens on a host by its clock.
+
+    Debian's timers hold apt's locks while lists of packages are read, write copies of what dpkg
+    knows at midnight, and clear away files a quarter of an hour after the start: tests that compare
+    what a host had before and after would see that, and now and then an installation would fail.
+    """
+    for timer in (root / "usr/lib/systemd/system").glob("*.timer"):
+        mask = root / "etc/systemd/system" / timer.name
+        mask.unlink(missing_ok=True)
+        mask.symlink_to("/dev/null")
 
 
 def _write_setup(root: Path, site: Site) -> None:
