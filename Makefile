@@ -103,7 +103,8 @@ lab-shell: $(READY) ## a shell in the lab's network, or on a host of it (HOST=no
 # One process: all its tests stand on the same hosts, and break them. Ten more hosts at the same
 # time are more than a usual kernel lets watch files.
 FLEET := tests/lab/test_fleet.py
-CLUSTERS := $(addprefix tests/lab/,test_clusters.py test_cluster_trouble.py test_cluster_failures.py test_ha_clusters.py)
+CLUSTERS := $(addprefix tests/lab/,test_real_quickstart.py test_clusters.py test_cluster_trouble.py \
+  test_cluster_failures.py test_ha_clusters.py)
 
 # KUBERNETES=v1.35 makes clusters of another version than the newest. REQUIRE_CLUSTERS=1 fails where
 # what they are made of can't be had, in place of leaving their tests out. KUBEXM_LAB_UPSTREAM=1 has
