@@ -144,6 +144,17 @@ def test_waiting_is_the_time_between_ready_and_started() -> None:
     ]
 
 
+def test_of_a_unit_that_asked_for_another_on_its_way_only_what_came_after_that_counts() -> None:
+    graph = graph_of(per_host(step("authorities", "n1"), step("certificates", "n1")))
+    spans = {("authorities", "n1"): (2.0, 3.0), ("certificates", "n1"): (1.0, 6.0)}
+
+    found = report(graph, result_of(graph, spans, start_time=at(1)))
+
+    assert moments(found) == [(1, 1, 1), (2, 3, 0)]
+    assert [unit.duration for unit in found.slowest] == [5, 1]
+    assert "critical path: 4.0 s running, 1.0 s waiting\n" in as_text(found)
+
+
 def span(start: float, end: float) -> Span:
     return Span(at(start).timestamp(), at(end).timestamp())
 
@@ -392,6 +403,33 @@ def test_the_path_is_the_whole_of_the_time(run: tuple[ExecutionGraph, dict[Unit,
         assert begin + unit.start == end + unit.waited
         end = begin + unit.start + unit.duration
     assert end == max((span.end for span in spans.values()), default=0.0)
+
+
+@st.composite
+def demanding_runs(draw: st.DrawFn) -> tuple[ExecutionGraph, dict[Unit, Span]]:
+    """The same where units began before what they came to need, and had it made on their way."""
+    graph, spans = draw(runs())
+    early = {unit: draw(st.sampled_from([0.0, 0.0, 1.0, 4.0, 20.0])) for unit in spans}
+    return graph, {
+        unit: Span(max(0.0, span.start - early[unit]), span.end) for unit, span in spans.items()
+    }
+
+
+@given(demanding_runs())
+def test_no_time_is_counted_twice_on_the_path(
+    run: tuple[ExecutionGraph, dict[Unit, Span]],
+) -> None:
+    graph, spans = run
+
+    found = report(graph, result_of(graph, dict(spans)), spans)
+
+    assert sum(unit.duration + unit.waited for unit in found.critical_path) <= found.duration
+    end = 0.0
+    for unit in found.critical_path:
+        assert end <= unit.start - unit.waited
+        end = unit.start + unit.duration
+    begin = min((span.start for span in spans.values()), default=0.0)
+    assert begin + end == max((span.end for span in spans.values()), default=0.0)
 
 
 @pytest.mark.parametrize(

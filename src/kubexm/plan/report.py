@@ -73,7 +73,8 @@ class RunReport(msgspec.Struct, frozen=True, rename="camel"):
     without: dict[str, str]
     """Hosts that were lost on the way, and why."""
     critical_path: tuple[UnitTime, ...]
-    """The units that the end had to wait for, one after the other."""
+    """The units that the end had to wait for, one after the other: of each what came after the end
+    of the one before it."""
     by_module: tuple[TimeShare, ...]
     by_step: tuple[TimeShare, ...]
     slowest: tuple[UnitTime, ...]
@@ -111,7 +112,7 @@ def report(
         counts=_counted(_count(host) for host in _hosts(result)),
         signs=_counted(host.sign for host in _hosts(result) if host.sign),
         without={host: _why(cause) for host, cause in result.quarantined.items()},
-        critical_path=tuple(units[unit] for unit in history.critical_path()),
+        critical_path=tuple(_each_moment_once(units[unit] for unit in history.critical_path())),
         by_module=_shares(units.values(), lambda unit: _module(unit.node)),
         by_step=_shares(units.values(), lambda unit: result.node_results[unit.node].step_name),
         slowest=tuple(sorted(units.values(), key=lambda unit: -unit.duration)[:slowest]),
@@ -155,6 +156,22 @@ def _unit_time(unit: Unit, span: Span, begin: float, life: float, history: Histo
         duration=max(0.0, span.end - span.start),
         waited=max(0.0, span.start - ready),
     )
+
+
+def _each_moment_once(path: Iterable[UnitTime]) -> Iterator[UnitTime]:
+    """Of each unit what came after the one before it, which may have run within it.
+
+    What makes a value or a file that others need is started when the first of them asks for it.
+    """
+    reached = 0.0
+    for unit in path:
+        start, end = max(unit.start, reached), max(unit.start + unit.duration, reached)
+        if start > unit.start:
+            yield msgspec.structs.replace(unit, start=start, duration=end - start, waited=0.0)
+        else:
+            waited = min(unit.waited, unit.start - reached)
+            yield msgspec.structs.replace(unit, waited=waited)
+        reached = end
 
 
 def _life(result: GraphExecutionResult, spans: Iterable[Span], *, known: bool) -> Span:
