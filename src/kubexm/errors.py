@@ -185,7 +185,7 @@ class HostUnreachable(HostError):
 
 
 class LockHeld(KubexmError):
-    """Another run works on the same name."""
+    """Another run works on the same name, or another program on the same file of kubectl."""
 
     code = "lock-held"
     exit_code = 4

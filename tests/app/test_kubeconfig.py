@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import resource
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,8 +15,9 @@ import yaml
 
 from kubexm.app import kubeconfig, kubectl_config
 from kubexm.app.known import KnownCluster
+from kubexm.app.kubectl_config import Brought
 from kubexm.common.about import About
-from kubexm.errors import InvalidInput
+from kubexm.errors import InvalidInput, LockHeld
 
 ADMIN = {
     "apiVersion": "v1",
@@ -229,3 +231,123 @@ def test_what_is_not_there_is_told(tmp_path: Path) -> None:
         asyncio.run(kubeconfig.usable(known(tmp_path / "nothing", "https://127.0.0.1:1")))
     with pytest.raises(InvalidInput, match="is simulated"):
         asyncio.run(kubeconfig.usable(known(tmp_path, "https://127.0.0.1:1", world="/w")))
+
+
+def merged(path: Path, name: str = "demo", authority: str = "Q0E=") -> Brought:
+    """A file into which a cluster was brought."""
+    config = of(name, authority)
+    kubectl_config.merge(config, path)
+    return kubectl_config.brought(config, path)
+
+
+def of(name: str, authority: str = "Q0E=") -> kubeconfig.Config:
+    place = {"server": "https://10.0.0.1:6443", "certificate-authority-data": authority}
+    return {
+        **kubectl_config.EMPTY,
+        "clusters": [{"name": name, "cluster": place}],
+        "users": [{"name": f"{name}-admin", "user": {"client-key-data": "S0VZ"}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": f"{name}-admin"}}],
+        "current-context": name,
+    }
+
+
+def names(path: Path) -> dict[str, list[str]]:
+    found = yaml.safe_load(path.read_text())
+    return {key: [one["name"] for one in found[key]] for key in ("clusters", "users", "contexts")}
+
+
+def test_what_was_brought_in_is_taken_out_and_nothing_else(tmp_path: Path) -> None:
+    target = tmp_path / "config"
+    target.write_text(yaml.safe_dump({**ADMIN, "preferences": {"colors": True}}))
+    before = yaml.safe_load(target.read_text())
+    what = merged(target)
+
+    assert kubectl_config.remove(what)
+    assert not kubectl_config.remove(what)
+
+    assert yaml.safe_load(target.read_text()) == before
+    assert [*tmp_path.iterdir()] == [target]
+
+
+def test_the_context_in_use_is_used_no_more_once_its_cluster_is_taken_out(tmp_path: Path) -> None:
+    target = tmp_path / "config"
+    what = merged(target)
+    assert yaml.safe_load(target.read_text())["current-context"] == "demo"
+
+    kubectl_config.remove(what)
+
+    assert yaml.safe_load(target.read_text())["current-context"] == ""
+    assert names(target) == {"clusters": [], "users": [], "contexts": []}
+
+
+def test_a_cluster_of_the_same_name_that_is_another_stays(tmp_path: Path) -> None:
+    target = tmp_path / "config"
+    what = merged(target)
+    merged(target, authority="T1RIRVI=")
+    before = target.read_text()
+
+    assert not kubectl_config.remove(what)
+    assert target.read_text() == before
+
+
+def test_what_somebody_has_made_of_the_entries_stays(tmp_path: Path) -> None:
+    target = tmp_path / "config"
+    what = merged(target)
+    found = yaml.safe_load(target.read_text())
+    found["contexts"][0]["context"]["cluster"] = "other"
+    target.write_text(yaml.safe_dump(found))
+
+    assert kubectl_config.remove(what)
+
+    assert names(target) == {"clusters": [], "users": ["demo-admin"], "contexts": ["demo"]}
+    assert yaml.safe_load(target.read_text())["current-context"] == "demo"
+
+
+def test_what_is_no_file_any_more_has_nothing_to_take_out(tmp_path: Path) -> None:
+    what = merged(tmp_path / "kube" / "config")
+    (tmp_path / "kube" / "config").unlink()
+    (tmp_path / "kube").rmdir()
+
+    assert not kubectl_config.remove(what)
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_who_merges_at_the_same_time_loses_nothing(tmp_path: Path) -> None:
+    target = tmp_path / "config"
+    many = [f"c{number}" for number in range(8)]
+
+    with ThreadPoolExecutor(len(many)) as pool:
+        [*pool.map(lambda name: merged(target, name), many)]
+
+    assert sorted(names(target)["contexts"]) == sorted(many)
+    assert [*tmp_path.iterdir()] == [target]
+
+
+def test_a_file_that_kubectl_is_changing_is_waited_for(tmp_path: Path) -> None:
+    target, lock = tmp_path / "config", tmp_path / "config.lock"
+    lock.touch()
+
+    with ThreadPoolExecutor(1) as pool:
+        merging = pool.submit(merged, target)
+        lock.unlink()
+        merging.result()
+
+    assert names(target)["contexts"] == ["demo"]
+
+
+def test_a_file_that_stays_locked_is_told_of_with_what_to_do(tmp_path: Path) -> None:
+    target, lock = tmp_path / "config", tmp_path / "config.lock"
+    what = merged(target)
+    before = target.read_text()
+    lock.touch()
+
+    for change in (
+        lambda: kubectl_config.merge(of("other"), target, patience=0),
+        lambda: kubectl_config.remove(what, patience=0),
+    ):
+        with pytest.raises(LockHeld, match=f"`{target}`: it holds `{lock}`") as held:
+            change()
+        assert f"rm {lock}" in held.value.hint
+
+    assert target.read_text() == before
+    assert lock.exists()

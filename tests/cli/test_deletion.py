@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.app.test_kubeconfig import names, of
 from tests.cli.answers import Answer, Kubexm
 
-from kubexm.app import planning
+from kubexm.app import brought, planning
 from kubexm.app.params import ClusterParams, OperationParams, PlanParams
+from kubexm.app.runs import RunOutcome
+from kubexm.cli import running
+from kubexm.common.paths import Home
+from kubexm.plan import GraphExecutionResult, build
+from kubexm.plan.result import Status
 from kubexm.sim import World
-from kubexm.store import Store
+from kubexm.store import Run, Store
 
 FILE = """
 apiVersion: kubexm.io/v1alpha1
@@ -233,3 +241,53 @@ def test_what_is_wrong_is_told_before_it_is_asked_whether_that_is_meant(site: Si
     assert "found both of the name of a cluster and `--file`" in both.err
     assert "the cluster has no host of that name" in unknown.err
     assert "`--world` has no effect without `--simulate`" in half.err
+
+
+def ended(status: Status = "Success", **of_run: object) -> RunOutcome:
+    """The end of a deletion, of a cluster on real hosts unless it is said otherwise."""
+    run = Run("t", "demo", status, "forward", datetime.now(UTC), **of_run)  # type: ignore[arg-type]  # as given
+    result = GraphExecutionResult("demo", status, {}, degraded=run.degraded)
+    return RunOutcome(build("demo", [], hosts=()), result, run, operation="delete-cluster")
+
+
+@pytest.fixture
+def kubectl(home: Path, tmp_path: Path) -> Path:
+    """A file by which kubectl was let in to the cluster."""
+    path = tmp_path / "config"
+    brought.bring(Home.from_environment(), "demo", of("demo"), path)
+    return path
+
+
+def test_kubectl_forgets_a_cluster_that_was_deleted(
+    kubectl: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asyncio.run(running.forget(ended(), Home.from_environment()))
+    asyncio.run(running.forget(ended(), Home.from_environment()))
+
+    assert capsys.readouterr().err == f"`demo` was taken out of {kubectl}\n"
+    assert names(kubectl) == {"clusters": [], "users": [], "contexts": []}
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [ended("Failed"), ended(degraded=True), ended(world="/w")],
+    ids=["failed", "half", "simulated"],
+)
+def test_kubectl_forgets_nothing_of_which_something_is_left(
+    kubectl: Path, outcome: RunOutcome
+) -> None:
+    asyncio.run(running.forget(outcome, Home.from_environment()))
+
+    assert names(kubectl)["contexts"] == ["demo"]
+
+
+def test_a_file_of_kubectl_that_stays_as_it_is_is_a_warning_once_the_cluster_is_deleted(
+    kubectl: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kubectl.write_text("- no kubeconfig\n")
+
+    asyncio.run(running.forget(ended(), Home.from_environment()))
+
+    said = capsys.readouterr().err
+    assert said.startswith(f"warning: `demo` is still in `{kubectl}`: ")
+    assert "delete-context demo" in said

@@ -273,8 +273,12 @@ def test_no_host_has_a_way_outside(life: Life) -> None:
 
 
 def test_deleted_by_its_name_it_leaves_the_hosts_as_they_were(life: Life) -> None:
+    assert life.control.kubexm("kubeconfig", "lab", "--merge").code == 0
+
     life.control.delete()
 
     for host in HOSTS:
         assert sorted(life.before[host] ^ belongings(life.control.lab, host)) == [], host
     assert life.control.kubexm("get", "clusters", "-o", "json").data["clusters"] == []
+    left = yaml.safe_load(life.control.kubeconfig.read_text())
+    assert (left["contexts"], left["users"], left["current-context"]) == ([], [], "")

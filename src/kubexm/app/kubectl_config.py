@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
 
+import msgspec
+
 from kubexm.document import source, writing
 from kubexm.document.findings import Finding, shown
 from kubexm.document.source import Document
-from kubexm.errors import InvalidInput, Problem
+from kubexm.errors import InvalidInput, LockHeld, Problem
 
 _LISTS = ("clusters", "users", "contexts")
 _CURRENT = "current-context"
@@ -21,6 +25,19 @@ _WHAT_IT_IS = {"apiVersion": "v1", "kind": "Config"}
 EMPTY: Mapping[str, Any] = {**_WHAT_IT_IS, **{name: [] for name in _LISTS}, _CURRENT: ""}
 """A kubeconfig without entries."""
 _ANOTHER = "name another file by KUBECONFIG"
+PATIENCE = 5.0
+"""Seconds for which others may change the file: kubectl needs a moment."""
+_AGAIN = 0.02
+
+
+class Brought(msgspec.Struct, frozen=True):
+    """What was brought into a file, and what tells it from another that is called the same."""
+
+    path: str
+    cluster: str
+    """The name of its context too."""
+    user: str
+    known_by: str
 
 
 def usual_place(environment: Mapping[str, str]) -> Path:
@@ -29,13 +46,32 @@ def usual_place(environment: Mapping[str, str]) -> Path:
     return Path(next(given, Path.home() / ".kube" / "config"))
 
 
-def merge(config: Mapping[str, Any], path: Path) -> None:
+def brought(config: Mapping[str, Any], path: Path) -> Brought:
+    """What merging a kubeconfig of one cluster brings into a file."""
+    entry, user = config["clusters"][0], config["users"][0]
+    return Brought(str(path), entry["name"], user["name"], _known_by(entry))
+
+
+def merge(config: Mapping[str, Any], path: Path, *, patience: float = PATIENCE) -> None:
     """Bring what a kubeconfig has into another file; what else that has stays."""
-    before = there(path)
-    lists = {name: _joined(before[name], config[name]) for name in _LISTS}
-    current = before[_CURRENT] or config[_CURRENT]
-    with _usable(path):
-        _write(_target(path), writing.dumped({**before, **lists, _CURRENT: current}))
+    there(path)  # which may refuse: then nothing is made, no lock either
+    with _locked(path, patience):
+        before = there(path)
+        lists = {name: _joined(before[name], config[name]) for name in _LISTS}
+        current = before[_CURRENT] or config[_CURRENT]
+        _put(path, {**before, **lists, _CURRENT: current})
+
+
+def remove(what: Brought, *, patience: float = PATIENCE) -> bool:
+    """Take out what was brought into a file, and nothing else; whether it was still there."""
+    path = Path(what.path)
+    if not _has(there(path), what):
+        return False
+    with _locked(path, patience):
+        before = there(path)
+        if is_there := _has(before, what):
+            _put(path, {**before, **_without(before, what)})
+    return is_there
 
 
 def there(path: Path) -> Mapping[str, Any]:
@@ -48,6 +84,76 @@ def there(path: Path) -> Mapping[str, Any]:
     if problems := [*_problems(document)]:
         raise InvalidInput(f"`{path}` is no kubeconfig", problems=problems, hint=_ANOTHER)
     return {**EMPTY, **{key: value for key, value in document.data.items() if value is not None}}
+
+
+def _known_by(cluster: Mapping[str, Any]) -> str:
+    """What an entry is recognised by: its authority, which no other cluster has, or its server."""
+    place = _inside(cluster, "cluster")
+    known_by = place.get("certificate-authority-data") or place.get("server")
+    return sha256(str(known_by).encode()).hexdigest()
+
+
+def _inside(entry: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = entry.get(key)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _has(config: Mapping[str, Any], what: Brought) -> bool:
+    same = (entry for entry in config["clusters"] if entry["name"] == what.cluster)
+    return any(_known_by(entry) == what.known_by for entry in same)
+
+
+def _without(config: Mapping[str, Any], what: Brought) -> dict[str, Any]:
+    """What stays: also contexts of other names, and a user that one for another cluster has."""
+    all_contexts = [(one, _inside(one, "context")) for one in config["contexts"]]
+    contexts = [
+        (one, context)
+        for one, context in all_contexts
+        if not one["name"] == context.get("cluster") == what.cluster
+    ]
+    needed = {one.get("user") for _, one in contexts if one.get("cluster") != what.cluster}
+    gone = {what.user} - needed
+    left = {one["name"] for one, _ in contexts}
+    current = config[_CURRENT]
+    return {
+        "clusters": [one for one in config["clusters"] if one["name"] != what.cluster],
+        "users": [one for one in config["users"] if one["name"] not in gone],
+        "contexts": [one for one, _ in contexts],
+        _CURRENT: "" if current == what.cluster and current not in left else current,
+    }
+
+
+@contextmanager
+def _locked(path: Path, patience: float) -> Iterator[None]:
+    """Keep others out as kubectl itself does it, by a file beside this one that only one makes."""
+    lock = Path(f"{path}.lock")
+    with _usable(path):
+        Path(os.path.realpath(path.parent)).mkdir(parents=True, exist_ok=True, mode=0o700)
+        _make(lock, path, patience)
+    try:
+        yield
+    finally:
+        with _usable(path):
+            lock.unlink(missing_ok=True)
+
+
+def _make(lock: Path, path: Path, patience: float) -> None:
+    end = time.monotonic() + patience
+    while True:
+        try:
+            return lock.touch(mode=0o600, exist_ok=False)
+        except FileExistsError:
+            if time.monotonic() >= end:
+                break
+            time.sleep(_AGAIN)
+    message = f"another program changes `{path}`: it holds `{lock}`"
+    hint = f"try again; if no kubectl runs, one was killed: remove that file, `rm {lock}`"
+    raise LockHeld(message, hint=hint)
+
+
+def _put(path: Path, config: Mapping[str, Any]) -> None:
+    with _usable(path):
+        _write(_target(path), writing.dumped(dict(config)))
 
 
 @contextmanager

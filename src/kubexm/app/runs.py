@@ -76,6 +76,13 @@ class RunOutcome(msgspec.Struct, frozen=True):
         is_creation = self.operation == "create-cluster"
         return is_creation and was_whole and self.result.status == "Success"
 
+    @property
+    def deleted_a_cluster(self) -> bool:
+        """Whether nothing is left of one on real hosts."""
+        was_real = self.run is not None and self.run.world is None
+        is_whole = self.result.status == "Success" and not self.result.degraded
+        return self.operation == "delete-cluster" and was_real and is_whole
+
 
 def foreseen(params: RunParams) -> str:
     """The name of what would run; what is wrong with the wish is told before anybody is asked."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from kubexm.cli.flags import Output
-from kubexm.cli.messages import warn
+from kubexm.cli.messages import notice, warn
 from kubexm.cli.output import document, place, say, table
 from kubexm.common.paths import Home
 from kubexm.errors import Problem, StoreError
@@ -94,11 +94,21 @@ def merge_kubeconfig(name: str) -> str:
     return _merged(name, asyncio.run(ways.usable(cluster)))
 
 
+def take_out_of_kubectl(home: Home, name: str) -> None:
+    """Have kubectl forget a cluster that is no more; that it can't be done is only warned of."""
+    from kubexm.app import brought
+
+    files, problems = brought.take_out(home, name)
+    for path in files:
+        notice(f"`{name}` was taken out of {place(path)}")
+    warn(problems)
+
+
 def _merged(name: str, config: Config) -> str:
-    from kubexm.app import kubectl_config
+    from kubexm.app import brought, kubectl_config
 
     path = kubectl_config.usual_place(os.environ)
-    kubectl_config.merge(config, path)
+    brought.bring(Home.from_environment(), name, config, path)
     return f"`{name}` is in {place(path)} now: kubectl --context {name} get nodes"
 
 

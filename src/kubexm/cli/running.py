@@ -129,6 +129,7 @@ async def _carried(
         _tell(outcome, output, home)
     except OutputLost as error:
         messages.report_error(error)
+    await forget(outcome, home)
     return endings.exit_code(outcome.result)
 
 
@@ -140,6 +141,14 @@ def _tell(outcome: RunOutcome, output: Format, home: Home) -> None:
     else:
         cluster = {"cluster": made.data()} if made is not None else {}
         document({**endings.as_data(outcome), **cluster}, output)
+
+
+async def forget(outcome: RunOutcome, home: Home) -> None:
+    """Leave nothing of a cluster that is no more on this machine either."""
+    if outcome.deleted_a_cluster and outcome.run is not None:
+        from kubexm.cli import clusters
+
+        await asyncio.to_thread(clusters.take_out_of_kubectl, home, outcome.run.name)
 
 
 def _made(outcome: RunOutcome, home: Home) -> Made | None:

@@ -50,6 +50,11 @@ class Home(msgspec.Struct, frozen=True):
         return self.data / "clusters"
 
     @property
+    def brought(self) -> Path:
+        """Notes of which files of kubectl clusters were brought into."""
+        return self.data / "brought"
+
+    @property
     def worlds(self) -> Path:
         """Where simulated worlds lie unless the user says otherwise."""
         return self.data / "worlds"

@@ -1,0 +1,87 @@
+"""Into which files of kubectl a cluster was brought, so that its end can take it out again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kubexm.app import kubectl_config
+from kubexm.app.kubectl_config import Brought
+from kubexm.common.paths import Home
+from kubexm.errors import KubexmError, Problem, StoreUnusable
+
+
+def bring(home: Home, name: str, config: Mapping[str, Any], path: Path) -> None:
+    """Let kubectl into a cluster by a file of its own, and note which."""
+    new = kubectl_config.brought(config, path.absolute())
+    kubectl_config.there(path)
+    # First, since what is noted and not there does no harm.
+    others = [one for one in _noted(home, name) if one.path != new.path]
+    _note(home, name, [*others, new])
+    kubectl_config.merge(config, path)
+
+
+def take_out(home: Home, name: str) -> tuple[list[str], list[Problem]]:
+    """Have kubectl forget a cluster that is no more: by which files, and why not by others."""
+    gone: list[str] = []
+    left: dict[Brought, Problem] = {}
+    try:
+        for one in _noted(home, name):
+            try:
+                gone += [one.path] if kubectl_config.remove(one) else []
+            except KubexmError as error:
+                left[one] = _problem(one, error)
+        _note(home, name, [*left])
+    except StoreUnusable as error:
+        return gone, [*left.values(), Problem(str(error), hint=error.hint)]
+    return gone, [*left.values()]
+
+
+def _problem(one: Brought, error: KubexmError) -> Problem:
+    config = f"kubectl config --kubeconfig {one.path}"
+    words = (
+        f"delete-context {one.cluster}",
+        f"delete-cluster {one.cluster}",
+        f"delete-user {one.user}",
+    )
+    by_hand = "; ".join(f"{config} {word}" for word in words)
+    hint = f"{error.hint}; then take it out by hand: {by_hand}"
+    return Problem(f"`{one.cluster}` is still in `{one.path}`: {error}", hint=hint)
+
+
+def _noted(home: Home, name: str) -> list[Brought]:
+    path = _place(home, name)
+    with _usable(path):
+        if not path.exists():
+            return []
+        return msgspec.json.decode(path.read_bytes(), type=list[Brought])
+
+
+def _note(home: Home, name: str, files: Sequence[Brought]) -> None:
+    path = _place(home, name)
+    with _usable(path):
+        if not files:
+            path.unlink(missing_ok=True)
+            return
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        half = path.with_suffix(".half")
+        half.write_bytes(msgspec.json.encode(files))
+        half.replace(path)
+
+
+def _place(home: Home, name: str) -> Path:
+    return home.brought / f"{name}.json"
+
+
+@contextmanager
+def _usable(path: Path) -> Iterator[None]:
+    """What is wrong with the note is told with its place."""
+    try:
+        yield
+    except (OSError, msgspec.DecodeError) as error:
+        hint = "it says which files of kubectl know the cluster: see to it, or remove it"
+        raise StoreUnusable(f"can't use `{path}`: {error}", hint=hint) from error
