@@ -93,6 +93,63 @@ def test_a_deletion_wants_a_name_or_a_file(kubexm: Kubexm, file: Path) -> None:
         assert "want one of them" in refused.err
 
 
+GROUPS = "  roleGroups: {control-plane: [control1], worker: [worker1]}\n"
+
+
+@pytest.mark.parametrize(
+    ("groups", "told"),
+    [
+        (
+            "{control-plane: [worker1], worker: [control1]}",
+            "11:31: spec.roleGroups.control-plane: `worker1` is to be a control plane, but is a ",
+        ),
+        (
+            "{control-plane: [worker1], worker: [control1]}",
+            "11:50: spec.roleGroups.worker: `control1` is to be a worker, but is a control plane",
+        ),
+        (
+            "{control-plane: [control1], worker: [control1], registry: [worker1]}",
+            "11:15: spec.roleGroups: `worker1` is to be no kube node, but is a worker by now",
+        ),
+    ],
+)
+def test_a_member_keeps_its_role_while_the_cluster_lives(
+    kubexm: Kubexm, file: Path, groups: str, told: str
+) -> None:
+    file.write_text(FILE + GROUPS)
+    created(kubexm, file)
+    file.write_text(FILE + f"  roleGroups: {groups}\n")
+
+    refused = kubexm("create", "cluster", "-f", file, "--simulate")
+
+    assert refused.code == 2
+    assert told in refused.err
+    assert "leave its role as it was" in refused.err
+
+
+def test_a_new_control_plane_comes_behind_the_one_that_the_cluster_began_with(
+    kubexm: Kubexm, file: Path
+) -> None:
+    lasting = FILE + "  endpoint: {kind: haproxy, domain: api.demo.example}\n"
+    file.write_text(lasting + GROUPS)
+    created(kubexm, file)
+    more = "  roleGroups: {control-plane: [control0, control1, control2], worker: [worker1]}\n"
+    new = "    - {{name: {}, address: {}, arch: amd64}}\n".format
+    others = new("control0", "10.0.0.10"), new("control2", "10.0.0.12")
+    head, hosts, rest = lasting.partition("    - {name: control1")
+
+    file.write_text(head + "".join(others) + hosts + rest + more)
+    refused = kubexm("create", "cluster", "-f", file, "--simulate")
+    behind = rest.replace("  kubernetes:", "".join(others) + "  kubernetes:")
+    file.write_text(head + hosts + behind + more)
+    added = kubexm("create", "cluster", "-f", file, "--simulate")
+
+    assert refused.code == 2
+    assert "`control0` comes before `control1`" in refused.err
+    assert "behind that of `control1`" in refused.err
+    assert "can't be what the cluster" not in added.err
+
+
 @pytest.mark.parametrize(
     ("before", "after", "told"),
     [
@@ -131,6 +188,18 @@ def test_what_a_cluster_stands_on_can_not_change_while_it_lives(
     assert (
         "can't be what the cluster" not in kubexm("create", "cluster", "-f", file, "--simulate").err
     )
+
+
+def test_members_of_an_etcd_of_its_own_neither_come_nor_go(kubexm: Kubexm, file: Path) -> None:
+    file.write_text(f"{FILE}  roleGroups: {{control-plane: [control1], etcd: [control1]}}\n")
+    created(kubexm, file)
+
+    file.write_text(f"{FILE}  roleGroups: {{control-plane: [control1], etcd: [worker1]}}\n")
+    refused = kubexm("create", "cluster", "-f", file, "--simulate")
+
+    assert refused.code == 2
+    assert "`worker1` is to be a new member of etcd" in refused.err
+    assert "`control1` is a member of etcd" in refused.err
 
 
 def test_a_cluster_that_was_never_begun_may_become_another(kubexm: Kubexm, file: Path) -> None:

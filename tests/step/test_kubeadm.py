@@ -73,7 +73,7 @@ def test_a_cluster_is_begun_once(cluster: Make) -> None:
     assert place.told == [
         f"kubeadm init --skip-token-print {config} {phases} --ignore-preflight-errors NumCPU"
     ]
-    assert marked(place) == {"state": "done", "role": "init"}
+    assert marked(place) == {"state": "done", "role": "init", "part": "control-plane"}
     assert place.verdict(step).satisfied
 
 
@@ -121,7 +121,7 @@ def test_what_failed_later_was_begun(cluster: Make) -> None:
     with pytest.raises(StepFailed, match="phase wait-control-plane"):
         place.run(Initialised())
 
-    assert marked(place) == {"state": "begun", "role": "init"}
+    assert marked(place) == {"state": "begun", "role": "init", "part": "control-plane"}
     assert place.verdict(Initialised()).reason == "kubeadm was begun here, and did not finish"
 
 
@@ -221,6 +221,38 @@ def test_a_member_that_was_reset_by_hand_is_begun_anew(cluster: Make) -> None:
     verdict = place.verdict(joined())
 
     assert (verdict.satisfied, verdict.reason) == (False, f"`{CONF}` is gone")
+
+
+@pytest.mark.parametrize("was", [False, True])
+def test_a_member_does_not_become_one_of_another_kind(cluster: Make, was: bool) -> None:
+    place = cluster(JOINED)
+    place.run(joined(control_plane=was), values=JOIN)
+
+    for ask in (place.verdict, place.run):
+        with pytest.raises(Refused, match="was made a member by joining as") as caught:
+            ask(joined(control_plane=not was))
+        assert "leave its role as it was" in caught.value.hint
+
+    assert len(place.told) == 1
+    assert place.verdict(joined(control_plane=was)).satisfied
+
+
+def test_a_member_of_which_nobody_noted_the_kind_stays_one(cluster: Make) -> None:
+    place = cluster(JOINED)
+    place.run(joined(), values=JOIN)
+
+    assert marked(place) == {"state": "done", "role": "join"}
+    assert place.verdict(joined(control_plane=True)).satisfied
+
+
+def test_who_began_to_join_begins_no_cluster(cluster: Make) -> None:
+    place = cluster(INIT)
+    begin(place, "join")
+
+    with pytest.raises(Refused, match="by `kubeadm join`, and this would make it one by"):
+        place.run(Initialised())
+
+    assert place.told == []
 
 
 def test_a_rollback_takes_the_host_out_of_the_cluster_again(cluster: Make) -> None:

@@ -42,6 +42,8 @@ class KnownCluster(msgspec.Struct, frozen=True, rename="camel"):
     """The simulated world that it lies in; the real one if there is none."""
     is_begun: bool = False
     """Whether a control plane is there, or was begun: what the cluster stands on is settled."""
+    members: frozenset[str] = frozenset()
+    """Hosts that were let in, or that kubeadm at least began to."""
     strays: frozenset[str] = frozenset()
     """Members of what a deletion has left without a control plane, and did not come to itself."""
 
@@ -154,7 +156,8 @@ def _known(store: Store, name: str, done: Sequence[_Done]) -> KnownCluster:
     made = next((one for one in creations if not one.run.selected), creations[0])
     assert made.options.about is not None
     hosts = msgspec.json.decode(store.documents(made.run.id).spec, type=list[InventoryHost])
-    is_begun, strays = _standing(store.makers(name), done, made.options.about)
+    let_in = _let_in(store.makers(name))
+    is_begun, strays = _standing(let_in, done, made.options.about)
     return KnownCluster(
         name=name,
         state=_state(done[0]),
@@ -165,18 +168,20 @@ def _known(store: Store, name: str, done: Sequence[_Done]) -> KnownCluster:
         made_by=made.run.id,
         world=made.run.world,
         is_begun=is_begun,
+        members=frozenset(let_in) - strays,
         strays=strays,
     )
 
 
-def _standing(
-    makers: Mapping[str, Mapping[str, str]], done: Sequence[_Done], about: About
-) -> tuple[bool, frozenset[str]]:
-    """Whether there is a control plane, and who is a member of one that is no more.
+def _let_in(makers: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
+    """Who was let in, and by which run, as the ledger has it."""
+    return {host: noted[MEMBERSHIP] for host, noted in makers.items() if MEMBERSHIP in noted}
 
-    Who was let in, and by which run, is in the ledger.
-    """
-    let_in = {host: noted[MEMBERSHIP] for host, noted in makers.items() if MEMBERSHIP in noted}
+
+def _standing(
+    let_in: Mapping[str, str], done: Sequence[_Done], about: About
+) -> tuple[bool, frozenset[str]]:
+    """Whether there is a control plane, and who is a member of one that is no more."""
     since = {one.run.id for one in takewhile(lambda one: one.is_creation, done)}
     old = frozenset(host for host, run in let_in.items() if run not in since)
     control_planes = {*about.roles[CONTROL_PLANE]}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from kubexm.app import clusters
 from kubexm.app.known import KnownCluster
-from kubexm.common.roles import CONTROL_PLANE, ETCD
+from kubexm.common.roles import CONTROL_PLANE, ETCD, WORKER
 from kubexm.config.cluster import Cluster
 from kubexm.document import problems
 from kubexm.document.findings import Finding
@@ -37,11 +37,18 @@ _VERSION = "kubernetes.version"
 _UPGRADE = "another version wants an upgrade, which kubexm can't do yet"
 _STAYS = "leave it as it was; who wants another makes another cluster, and moves there"
 _NO_WAY_OUT = "leave it in the file: kubexm can't take a host out of a cluster yet"
+_STAYS_IN_ROLE = (
+    "leave its role as it was: kubexm can't turn one into the other yet; a host that is new to the"
+    " cluster may become either"
+)
+_STAYS_FIRST = "write its entry behind that of `{}` in `spec.hosts`"
 _FINISH = (
     "delete the rest of it first: kubexm delete cluster {}; if the host was made anew since then,"
     " add `--without {}`"
 )
+_A_PART = {CONTROL_PLANE: "a control plane", WORKER: "a worker", "": "no kube node"}
 _HOSTS: DataPath = ("spec", "hosts")
+_GROUPS: DataPath = ("spec", "roleGroups")
 
 
 def of(cluster: Cluster) -> dict[str, Any]:
@@ -55,6 +62,7 @@ def refuse(cluster: Cluster, before: KnownCluster) -> None:
     findings = [*_strays(cluster, before)]
     if before.is_begun:
         findings += [*_settings(of(cluster), before), *_hosts(cluster, before)]
+        findings += [*_roles(cluster, before), *_first(cluster, before)]
     if findings:
         document = cluster.document
         said = f"can't be what the cluster `{before.name}` becomes"
@@ -82,8 +90,27 @@ def _hosts(cluster: Cluster, before: KnownCluster) -> Iterator[Finding]:
                 f"`{name}` has {_told(now[name])}, but the cluster knows it by {_told(addresses)}"
             )
             yield Finding(_HOSTS, message)
-    if before.about.etcd == "service":
+    if before.about.etcd == "systemd":
         yield from _members(cluster, before)
+
+
+def _roles(cluster: Cluster, before: KnownCluster) -> Iterator[Finding]:
+    """Members stay what they have become: kubeadm makes neither kind out of the other."""
+    declared = cluster.declared
+    roles = {role: [one.name for one in declared.having(role)] for role in _A_PART}
+    for member in declared.members:
+        was, now = _part(member.name, before.about.roles), _part(member.name, roles)
+        if was and was != now and member.name in before.members:
+            message = f"`{member.name}` is to be {_A_PART[now]}, but is {_A_PART[was]} by now"
+            yield Finding((*_GROUPS, *filter(None, (now,))), message, _STAYS_IN_ROLE)
+
+
+def _first(cluster: Cluster, before: KnownCluster) -> Iterator[Finding]:
+    """The first control plane is the one that a cluster begins with, and this one has begun."""
+    first, was = cluster.declared.having(CONTROL_PLANE)[0], before.about.roles[CONTROL_PLANE][0]
+    if was in before.members and first.name not in before.members:
+        message = f"`{first.name}` comes before `{was}`, so another cluster would begin with it"
+        yield Finding(_HOSTS, message, _STAYS_FIRST.format(was))
 
 
 def _strays(cluster: Cluster, before: KnownCluster) -> Iterator[Finding]:
@@ -95,12 +122,20 @@ def _strays(cluster: Cluster, before: KnownCluster) -> Iterator[Finding]:
 
 
 def _members(cluster: Cluster, before: KnownCluster) -> Iterator[Finding]:
-    """Members of an etcd of its own begin together, and none comes later."""
+    """Members of an etcd of its own begin together: none comes later, and none goes."""
     known = {*before.about.roles.get(ETCD, before.about.roles[CONTROL_PLANE])}
-    for member in cluster.declared.etcd_members:
-        if member.name not in known:
-            message = f"`{member.name}` is to be a new member of etcd, which kubexm can't add yet"
-            yield Finding(("spec", "roleGroups"), message)
+    now = {member.name for member in cluster.declared.etcd_members}
+    for name in sorted(now - known):
+        message = f"`{name}` is to be a new member of etcd, which kubexm can't add yet"
+        yield Finding((*_GROUPS, ETCD), message)
+    for name in sorted(known - now):
+        message = f"`{name}` is a member of etcd, which kubexm can't take away yet"
+        yield Finding((*_GROUPS, ETCD), message)
+
+
+def _part(name: str, roles: Mapping[str, Container[str]]) -> str:
+    """What a host is for Kubernetes: a control plane may be a worker as well."""
+    return next((role for role in (CONTROL_PLANE, WORKER) if name in roles.get(role, ())), "")
 
 
 def _at(data: Mapping[str, Any], path: DataPath) -> Any:

@@ -41,14 +41,17 @@ _SEE_LOG = "the log of this step has all that it said"
 _TOKEN = re.compile(r"\b[a-z0-9]{6}\.[a-z0-9]{16}\b")
 
 Role = Literal["init", "join"]
+Part = Literal["control-plane", "worker"]
 
 
-class Marker(msgspec.Struct, frozen=True):
+class Marker(msgspec.Struct, frozen=True, omit_defaults=True):
     """How far kubeadm got on a host, as the host remembers it."""
 
     state: Literal["begun", "done"]
     role: Role
     """Whether the host began the cluster, or joined it."""
+    part: Part | None = None
+    """What it became a member as; records of old have nothing of it."""
 
 
 def marker_command(host: Host, *, sudo: bool | None = None) -> Command:

@@ -14,7 +14,7 @@ from kubexm.errors import Refused
 from kubexm.runner import files, host_evidence, kubeadm, residue, services
 from kubexm.runner.diagnosis import report
 from kubexm.runner.host import Command, Completed, Host
-from kubexm.runner.kubeadm import Marker, Role
+from kubexm.runner.kubeadm import Marker, Part, Role
 from kubexm.runtime.contexts import StepContext
 from kubexm.step.contract import Step, Verdict
 from kubexm.step.parameters import require_absolute, require_one
@@ -74,6 +74,7 @@ class Member(Step):
             if is_member:
                 raise _not_ours()
             return Verdict.needed("is no member of a cluster", "+")
+        self._require_same(marker)
         if marker.state == "begun":
             return Verdict.needed("kubeadm was begun here, and did not finish")
         if not is_member:
@@ -83,12 +84,14 @@ class Member(Step):
     async def run(self, ctx: StepContext) -> None:
         await ctx.ledger.remember(self.resources[0], {"member": False})
         is_member, marker = _seen(await ctx.host.batch(self.probe(ctx.host)))
+        if marker is not None:
+            self._require_same(marker)
         is_begun = marker is not None and marker.state == "begun"
-        await kubeadm.mark(ctx.host, Marker("begun", self.role), sudo=self.sudo)
+        await kubeadm.mark(ctx.host, Marker("begun", self.role, self.part), sudo=self.sudo)
         await self._become(ctx, is_begun=is_begun, has_joined=is_begun and is_member)
         for unit, paths in self.records.items():
             await _record(ctx.host, unit, paths, self.sudo)
-        await kubeadm.mark(ctx.host, Marker("done", self.role), sudo=self.sudo)
+        await kubeadm.mark(ctx.host, Marker("done", self.role, self.part), sudo=self.sudo)
 
     async def rollback(self, ctx: StepContext) -> None:
         if ctx.ledger.recall(MEMBERSHIP) is None:
@@ -106,6 +109,18 @@ class Member(Step):
     @property
     def resources(self) -> tuple[str, ...]:
         return (MEMBERSHIP,)
+
+    @property
+    def part(self) -> Part | None:
+        """What the host becomes a member as; None if that is not known."""
+        raise NotImplementedError
+
+    def _require_same(self, marker: Marker) -> None:
+        """Refuse to make another kind of member of a host than it is."""
+        if marker.state == "begun" and marker.role != self.role:
+            raise _otherwise(f"`kubeadm {marker.role}`", f"`kubeadm {self.role}`")
+        if None not in (marker.part, self.part) and marker.part != self.part:
+            raise _otherwise(f"joining as {marker.part}", f"joining as {self.part}")
 
     async def _become(self, ctx: StepContext, *, is_begun: bool, has_joined: bool) -> None:
         """Run kubeadm; `has_joined` if an earlier attempt got as far as the kubelet."""
@@ -150,6 +165,10 @@ class Initialised(Member):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_absolute(config=self.config)
+
+    @property
+    def part(self) -> Part:
+        return "control-plane"
 
     def summary(self) -> str:
         return "a cluster begins with this host"
@@ -198,12 +217,20 @@ class Joined(Member):
     """Single values that win over what the template says; for `manifests` by kind."""
     format: Format = "yaml"
     """What the template makes: `yaml`, or `manifests` for several documents."""
+    control_plane: bool | None = None
+    """Whether it becomes a control plane: then a host that has become the other is refused."""
 
     role = "join"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_one(template=self.template, text=self.text)
+
+    @property
+    def part(self) -> Part | None:
+        if self.control_plane is None:
+            return None
+        return "control-plane" if self.control_plane else "worker"
 
     def summary(self) -> str:
         return "the host is a member of the cluster"
@@ -317,6 +344,13 @@ def _not_ours() -> Refused:
         f"the host belongs to a cluster that kubexm did not make: `{layout.KUBELET_KUBECONFIG}`"
         " is there",
         hint="take it out of that cluster with `kubeadm reset`, or leave the host out",
+    )
+
+
+def _otherwise(was: str, wanted: str) -> Refused:
+    return Refused(
+        f"the host was made a member by {was}, and this would make it one by {wanted}",
+        hint="leave its role as it was; who wants another takes it out of the cluster first",
     )
 
 

@@ -121,7 +121,7 @@ def _joined(ctx: ClusterContext, host: str) -> ExecutionFragment | None:
         api=ApiEndpoint(address=of_host("address"), port=API_PORT),
         patches=_patches_place(ctx),
     )
-    step = Joined(**_joining(ctx, config), **_common(ctx))
+    step = Joined(**_joining(ctx, config), **_common(ctx), control_plane=True)
     return per_host(
         node(host, referring(step), on=(host,), timeout=SECONDS, retry=AGAIN),
         node(f"{host}-kubelet", kubelet.step(ctx), on=(host,)),
@@ -150,6 +150,7 @@ def worker_join(ctx: ClusterContext) -> Joined:
     config = JoinConfig(endpoint=endpoint(ctx), node=of_host("node"))
     return Joined(
         **_joining(ctx, config),
+        control_plane=False,
         ignore_errors=of_host("ignored_errors"),
         records={"kubelet": kubelet.files(ctx)},
     )
