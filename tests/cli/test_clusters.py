@@ -190,6 +190,22 @@ def test_what_a_cluster_stands_on_can_not_change_while_it_lives(
     )
 
 
+def test_kube_proxy_neither_comes_nor_goes(kubexm: Kubexm, file: Path) -> None:
+    cilium = FILE.replace("routed", "cilium")
+    file.write_text(cilium.replace("ECDSA-P256}", "ECDSA-P256}, kubeProxy: {mode: none}"))
+    created(kubexm, file)
+    file.write_text(cilium.replace("ECDSA-P256}", "ECDSA-P256}, kubeProxy: {mode: ipvs}"))
+
+    refused = kubexm("create", "cluster", "-f", file, "--simulate")
+
+    assert refused.code == 2
+    said = "spec.kubernetes.kubeProxy.mode: found `ipvs`, but the cluster has `none`"
+    assert f"cluster.yaml:9:{file.read_text().splitlines()[8].index('ipvs') + 1}: {said}" in (
+        refused.err
+    )
+    assert "kubexm can neither take kube-proxy away nor bring it later" in refused.err
+
+
 def test_members_of_an_etcd_of_its_own_neither_come_nor_go(kubexm: Kubexm, file: Path) -> None:
     file.write_text(f"{FILE}  roleGroups: {{control-plane: [control1], etcd: [control1]}}\n")
     created(kubexm, file)

@@ -19,6 +19,7 @@ from kubexm.errors import InvalidCluster
 _LASTING: tuple[DataPath, ...] = (
     ("kubernetes", "version"),
     ("kubernetes", "clusterName"),
+    ("kubernetes", "kubeProxy", "mode"),
     ("network", "plugin"),
     ("network", "podCIDR"),
     ("network", "serviceCIDR"),
@@ -34,8 +35,14 @@ _LASTING: tuple[DataPath, ...] = (
     ("containerRuntime", "root"),
 )
 _VERSION = "kubernetes.version"
+_PROXY = "kubernetes.kubeProxy.mode"
 _UPGRADE = "another version wants an upgrade, which kubexm can't do yet"
+_PROXY_STAYS = (
+    "leave it as it was: kubexm can neither take kube-proxy away nor bring it later; other modes"
+    " may follow each other"
+)
 _STAYS = "leave it as it was; who wants another makes another cluster, and moves there"
+_HINTS = {_VERSION: _UPGRADE, _PROXY: _PROXY_STAYS}
 _NO_WAY_OUT = "leave it in the file: kubexm can't take a host out of a cluster yet"
 _STAYS_IN_ROLE = (
     "leave its role as it was: kubexm can't turn one into the other yet; a host that is new to the"
@@ -72,10 +79,9 @@ def refuse(cluster: Cluster, before: KnownCluster) -> None:
 
 def _settings(now: Mapping[str, Any], before: KnownCluster) -> Iterator[Finding]:
     for name, was in before.about.lasting.items():
-        if name in now and now[name] != was:
+        if name in now and now[name] != was and (name != _PROXY or "none" in (now[name], was)):
             message = f"found {_told(now[name])}, but the cluster has {_told(was)}"
-            hint = _UPGRADE if name == _VERSION else ""
-            yield Finding(("spec", *name.split(".")), message, hint)
+            yield Finding(("spec", *name.split(".")), message, _HINTS.get(name, ""))
 
 
 def _hosts(cluster: Cluster, before: KnownCluster) -> Iterator[Finding]:

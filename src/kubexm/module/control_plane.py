@@ -17,6 +17,7 @@ def control_plane(ctx: ClusterContext) -> ExecutionFragment | None:
         task.init(ctx),
         task.join(ctx),
         task.settings(ctx),
+        task.kube_proxy(ctx),
         task.access(ctx),
         task.token(ctx),
         charts.helm(ctx),

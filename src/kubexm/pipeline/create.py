@@ -204,6 +204,8 @@ def waits(
             f"control-plane/settings/{host}": on_same(_member(ctx, host))
             for host in ctx.control_planes
         },
+        # What its new settings need of hosts is there once these are members.
+        "control-plane/kube-proxy": on_all(*members, "control-plane/settings"),
         "control-plane/access": on_all(begun),
         "control-plane/token": on_all(begun),
         "workers/prepare": checked,

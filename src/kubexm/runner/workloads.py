@@ -14,8 +14,11 @@ _WELL = {"Ready": "True"}
 """What a condition of a node says if all is well; of any other it is `False`."""
 
 
-def unfinished(workload: Object) -> str:
-    """What is still to come until a workload is rolled out; nothing if it is."""
+def unfinished(workload: Object, *, without: int = 0) -> str:
+    """What is still to come until a workload is rolled out; nothing if it is.
+
+    `without`: so many pods of a daemon set are on hosts that are down, where none can come.
+    """
     metadata, status = workload["metadata"], workload.get("status", {})
     if status.get("observedGeneration", 0) < metadata.get("generation", 0):
         return "its controller has not seen it yet"
@@ -23,7 +26,7 @@ def unfinished(workload: Object) -> str:
         case "Deployment":
             return _deployment(workload.get("spec", {}).get("replicas", 1), status)
         case "DaemonSet":
-            return _daemon_set(workload, status)
+            return _daemon_set(workload, status, without)
         case "StatefulSet":
             return _stateful_set(workload.get("spec", {}).get("replicas", 1), status)
         case kind:
@@ -39,8 +42,8 @@ def _deployment(wanted: int, status: Mapping[str, Any]) -> str:
     return _available(status.get("availableReplicas", 0), wanted)
 
 
-def _daemon_set(workload: Object, status: Mapping[str, Any]) -> str:
-    wanted = status.get("desiredNumberScheduled", 0)
+def _daemon_set(workload: Object, status: Mapping[str, Any], without: int) -> str:
+    wanted = status.get("desiredNumberScheduled", 0) - without
     updated = status.get("updatedNumberScheduled", 0)
     strategy = workload.get("spec", {}).get("updateStrategy", {}).get("type", "RollingUpdate")
     if strategy == "RollingUpdate" and updated < wanted:

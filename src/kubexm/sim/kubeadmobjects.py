@@ -8,7 +8,7 @@ from hashlib import sha256
 
 import msgspec
 
-from kubexm.sim import kubenodes
+from kubexm.sim import kubenodes, kubeproxy
 from kubexm.sim.apiserver import Api
 from kubexm.sim.kubeadmcerts import Failed, document
 from kubexm.sim.kubeadmconfig import ClusterConfiguration, Documents, Registration
@@ -102,6 +102,7 @@ def add_proxy(api: Api, documents: Documents) -> None:
         "volumes": [{"name": "kube-proxy", "configMap": {"name": "kube-proxy"}}],
     }
     _workload(api.cluster, DAEMON_SET, "kube-proxy", pod, {})
+    kubeproxy.begin(api.cluster)
 
 
 def add_dns(api: Api, documents: Documents) -> None:

@@ -95,6 +95,7 @@ _VERBS: Mapping[str, Callable[[Words], Completed]] = {
     "drain": drain,
     "get": get,
     "label": kubectlchange.label,
+    "patch": kubectlchange.patch,
     "rollout": rollout,
     "taint": kubectlchange.taint,
     "uncordon": kubectlchange.uncordon,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from kubexm.connector.base import Completed
-from kubexm.sim import kubeapply, kubeobjects
+from kubexm.sim import kubeapply, kubeobjects, kubeproxy
 from kubexm.sim.kubectlwords import Words
 from kubexm.sim.kubedocs import Object, documents, entries, section
 from kubexm.sim.kubekinds import NODE
@@ -74,6 +76,31 @@ def label(words: Words) -> Completed:
 def annotate(words: Words) -> Completed:
     """The same with annotations."""
     return _changed(words, lambda found, terms: _marked(found, "annotations", terms), "annotated")
+
+
+def patch(words: Words) -> Completed:
+    """Lay a part of an object over it; only `--type merge`."""
+    kind, (name,) = words.resource()
+    ref, found = _existing(words, words.ref(kind, name))
+    if words.option("--type") != "merge" or not words.option("-p"):
+        raise words.unexpected()
+    words.api.cluster.put(ref, _laid_over(found, json.loads(words.option("-p"))))
+    if ref == kubeproxy.POD:
+        kubeproxy.begin(words.api.cluster)
+    return said(f"{ref.shown} patched\n")
+
+
+def _laid_over(found: Any, part: Any) -> Any:
+    """As RFC 7386 has it: what is null goes."""
+    if not isinstance(part, Mapping):
+        return part
+    there = dict(found) if isinstance(found, Mapping) else {}
+    for key, value in part.items():
+        if value is None:
+            there.pop(key, None)
+        else:
+            there[key] = _laid_over(there.get(key), value)
+    return there
 
 
 def taint(words: Words) -> Completed:

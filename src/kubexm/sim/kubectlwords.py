@@ -14,7 +14,10 @@ from kubexm.sim.kubestore import Ref
 from kubexm.sim.shell import Shell
 
 _VALUED = frozenset(
-    ("-f", "-l", "-n", "-o", "--field-manager", "--field-selector", "--for", "--timeout")
+    (
+        *("-f", "-l", "-n", "-o", "-p", "--field-manager", "--field-selector", "--for"),
+        *("--timeout", "--type"),
+    )
 )
 _FLAGS = frozenset(
     (

@@ -11,9 +11,9 @@ import json
 from collections.abc import Iterator
 
 from kubexm.common import layout
-from kubexm.sim import kubenodes, kubepods
+from kubexm.sim import kubenodes, kubepods, kubeproxy
 from kubexm.sim.apiserver import Api
-from kubexm.sim.kubedocs import Object, Unreadable, documents, entries, part, section
+from kubexm.sim.kubedocs import Object, entries, part, section
 from kubexm.sim.kubekinds import (
     BY_NAME,
     CONFIG_MAP,
@@ -29,7 +29,6 @@ from kubexm.sim.kubestore import Ref
 from kubexm.sim.shell import Shell
 
 _SEEN = "seen:"
-PROXY = Ref(DAEMON_SET, "kube-system", "kube-proxy")
 _CILIUM = "cilium"
 _FLANNEL, _CALICO = "flannel", "calico"
 _CONFIGS = {_FLANNEL: "10-flannel", _CALICO: "10-calico", _CILIUM: "05-cilium"}
@@ -148,7 +147,7 @@ class Standing:
                 yield f'{kind.kind.lower()} "{name}" not found'
 
     def _find_services(self, node: str) -> str:
-        proxy = self.api.cluster.get(PROXY)
+        proxy = self.api.cluster.get(kubeproxy.POD)
         if proxy is not None:
             return self._proxy_obstacle(node, proxy)
         self._services[node] = _NO_SERVICES  # unless what brings them runs without any
@@ -162,11 +161,10 @@ class Standing:
     def _proxy_obstacle(self, node: str, proxy: Object) -> str:
         pod = section(proxy, "spec", "template", "spec")
         self._services[node] = ""  # it needs no service itself
-        if why := self.pod_obstacle(node, PROXY.namespace, pod):
+        if why := self.pod_obstacle(node, kubeproxy.POD.namespace, pod):
             return f"kube-proxy does not run: {why}"
         there = kubenodes.host(self.api, node)
-        found = self.api.cluster.get(Ref(CONFIG_MAP, "kube-system", "kube-proxy"))
-        mode = _first(str(part(found, "data", "config.conf") or "")).get("mode")
+        mode = kubeproxy.mode(self.api.cluster)
         if mode == "ipvs" and there is not None and there.files.lookup("/sys/module/ip_vs") is None:
             return "kube-proxy does not run: the kernel has no module ip_vs loaded"
         return ""
@@ -288,10 +286,3 @@ def _knows_the_server(containers: tuple[Object, ...]) -> bool:
     """Whether a pod is told where the API server is, and needs no service for that."""
     names = {part(one, "name") for container in containers for one in entries(container, "env")}
     return "KUBERNETES_SERVICE_HOST" in names
-
-
-def _first(text: str) -> Object:
-    try:
-        return documents(text.encode())[0] if text else {}
-    except (Unreadable, IndexError):
-        return {}

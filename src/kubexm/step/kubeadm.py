@@ -16,6 +16,7 @@ from kubexm.runner.diagnosis import report
 from kubexm.runner.host import Command, Completed, Host
 from kubexm.runner.kubeadm import Marker, Part, Role
 from kubexm.runtime.contexts import StepContext
+from kubexm.step import kube_proxy
 from kubexm.step.contract import Step, Verdict
 from kubexm.step.parameters import require_absolute, require_one
 from kubexm.step.registry import step
@@ -159,6 +160,9 @@ class Initialised(Member):
 
     config: str = layout.KUBEADM_CONFIG
     """The configuration on the host: an absolute path."""
+    proxy_settings: str = ""
+    """The `settings` of a `kube-proxy` step, which finds them in use then; empty if there is
+    none."""
 
     role = "init"
 
@@ -180,6 +184,9 @@ class Initialised(Member):
             ctx.host, self.config, skip_phases=skipped, ignore_errors=ignored, sudo=self.sudo
         )
         await self._carry_out(ctx, command, is_begun)
+        # What another attempt has left runs with the settings of that one.
+        if self.proxy_settings and not is_begun:
+            await kube_proxy.note(ctx.host, self.proxy_settings, sudo=self.sudo)
 
 
 @step("kubeadm-join")

@@ -54,6 +54,7 @@ _HOMES = {
     "node-ready": "kube",
     "pod-networks": "kube",
     "kube-node": "kube_node",
+    "kube-proxy": "kube_proxy",
     "kubeadm-init": "kubeadm",
     "kubeadm-join": "kubeadm",
     "kubeadm-reset": "kubeadm",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
+
+from msgspec.structs import replace
 
 from kubexm.common import layout
 from kubexm.plan import ExecutionFragment, chain, node, one_of, parallel, per_host
@@ -14,12 +17,14 @@ from kubexm.plan.scope import task
 from kubexm.step.control_plane import JoinToken, PhasesDone
 from kubexm.step.data import DataDirectory
 from kubexm.step.files import FilePresent
+from kubexm.step.kube_proxy import ProxyConfigured
 from kubexm.step.kubeadm import Initialised, Joined
 from kubexm.step.transfers import Fetched
 from kubexm.task import kubelet
 from kubexm.task.context import API_PORT, ClusterContext, bracketed
 from kubexm.task.etcd import client_url
 from kubexm.task.writing import (
+    as_documents,
     data_directories,
     directories,
     of_host,
@@ -37,6 +42,7 @@ from kubexm.templates.contexts.kubeadm import (
     Image,
     InitConfig,
     JoinConfig,
+    Node,
     StackedEtcd,
 )
 from kubexm.templates.contexts.kubernetes import AuditPolicy
@@ -90,7 +96,9 @@ def _places(ctx: ClusterContext) -> ExecutionFragment | None:
 @task("init")
 def init(ctx: ClusterContext) -> ExecutionFragment | None:
     """The cluster begins with the first control plane."""
-    step = Initialised(skip_phases=skipped(ctx), **_common(ctx))
+    step = Initialised(
+        skip_phases=skipped(ctx), proxy_settings=_proxy_settings(ctx), **_common(ctx)
+    )
     return per_host(
         # kubeadm waits for minutes by itself: what it gives up is not better at once, and a person
         # wants to know the cause now.
@@ -135,6 +143,27 @@ def settings(ctx: ClusterContext) -> ExecutionFragment | None:
     phases = (_ETCD_PHASE, *_PHASES) if is_stacked else _PHASES
     step = PhasesDone(record=RECORD, phases=phases, files=_recorded(ctx))
     return chain(*(node(host, step, on=(host,), timeout=SECONDS) for host in ctx.control_planes))
+
+
+@task("kube-proxy")
+def kube_proxy(ctx: ClusterContext) -> ExecutionFragment | None:
+    """kube-proxy runs with its settings as they are, also where these were changed."""
+    if not (settings := _proxy_settings(ctx)):
+        return None
+    step = ProxyConfigured(settings)
+    return node("settings", step, on=one_of(ctx.control_planes), timeout=SECONDS)
+
+
+def _proxy_settings(ctx: ClusterContext) -> str:
+    """All that kubeadm goes by when it brings kube-proxy; nothing if there is none."""
+    if ctx.spec.kubernetes.kube_proxy.mode == "none":
+        return ""
+    # It is the same on all control planes, so any will do.
+    config = replace(init_config(ctx), node=Node(name="any"), api=ApiEndpoint(address="192.0.2.1"))
+    found = as_documents(ctx, _versioned(ctx, "kubeadm/init"), config, _init_overrides(ctx))
+    repository = found.get("ClusterConfiguration", {}).get("imageRepository")
+    settings = {"image": repository, **found.get("KubeProxyConfiguration", {})}
+    return json.dumps(settings, sort_keys=True)
 
 
 @task("access")

@@ -126,3 +126,13 @@ def as_data(
     text = render.merged(source, context.data(), overrides or {}, "yaml", what=f"template `{name}`")
     found: dict[str, Any] = formats.parsed(text, "yaml")
     return found
+
+
+def as_documents(
+    ctx: ClusterContext, name: str, context: Context, overrides: dict[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """The same of a template of several documents, each by its kind."""
+    source = ctx.overlays.text(name) or render.source(name)
+    what = f"template `{name}`"
+    text = render.merged(source, context.data(), overrides, "manifests", what=what)
+    return {str(one.get("kind")): one for one in formats.parsed(text, "manifests")}
