@@ -439,6 +439,30 @@ def test_without_a_control_plane_there_is_nothing_to_settle(cluster: Make) -> No
     assert place.ask("ls", "/var/lib/kubexm/services") == ""
 
 
+def test_a_pod_is_awaited_until_it_has_the_marks_of_its_file(cluster: Make) -> None:
+    def pod(mark: str, **more: str) -> dict[str, Any]:
+        marks = {"kubexm.io/audit-policy": mark, **more}
+        program = {"name": "kube-apiserver", "image": "a", "command": ["kube-apiserver"]}
+        metadata = {"name": "kube-apiserver-there", "annotations": marks}
+        status = {"phase": "Running"}
+        return {"metadata": metadata, "spec": {"containers": [program]}, "status": status}
+
+    old, new = ({"items": [pod(mark, seen="now")]} for mark in ("1", "2"))
+    place = cluster(
+        PHASE,
+        kubectl("get", "**", stdout=shown(old), times=2),
+        kubectl("get", "**", stdout=shown(new)),
+    )
+    place.ask("mkdir", "-p", "/etc/kubernetes/manifests")
+    path = "/etc/kubernetes/manifests/kube-apiserver.yaml"
+    place.run(FilePresent(path, content=json.dumps(pod("2"))))
+    place.run(FilePresent(SETTINGS, content="a: 1\n"))
+
+    place.run(phases())
+
+    assert len([words for words in place.told if words.startswith("kubectl get")]) == 3
+
+
 def test_a_phase_that_failed_is_not_taken_for_done(cluster: Make) -> None:
     fails = answering(
         "kubeadm", "init", "phase", "upload-config", "**", exit=1, stderr="error: x\n"

@@ -111,7 +111,8 @@ def etcd(run: Run) -> None:
     if run.cluster.local_etcd is not None:
         node = kubeadmkubelet.node_name(run.shell, run.settings.node_registration)
         endpoint = run.settings.local_api_endpoint
-        kubeadmpods.write_etcd(run.shell, run.cluster, endpoint, node, {})
+        patches = run.settings.patches.directory
+        kubeadmpods.write_etcd(run.shell, run.cluster, endpoint, node, {}, patches)
 
 
 def control_plane(run: Run) -> None:

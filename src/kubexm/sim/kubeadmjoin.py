@@ -182,7 +182,8 @@ def etcd_join(run: Run) -> None:
     known = [one for one in etcdmembers.members(stored) if one.name != run.node]
     etcdmembers.set_member(stored, Member(run.node, kubeadmpods.peer_url(run.endpoint)))
     others = {one.name: one.peer for one in known}
-    kubeadmpods.write_etcd(run.shell, cluster, run.endpoint, run.node, others)
+    patches = run.settings.patches.directory
+    kubeadmpods.write_etcd(run.shell, cluster, run.endpoint, run.node, others, patches)
     kubeadmkubelet.begin_etcd(run.shell)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from kubexm.common import layout
-from kubexm.sim.kubeadmcerts import Failed, put
+from kubexm.sim import kubeadmpatches, kubepods
+from kubexm.sim.kubeadmcerts import put
 from kubexm.sim.kubeadmconfig import ApiEndpoint, Arg, ClusterConfiguration, Volume
 from kubexm.sim.kubeadmimages import of_etcd, of_kubernetes
 from kubexm.sim.kubedocs import Object, text
@@ -20,7 +21,6 @@ def write(
     names: Iterable[str] = ("apiserver", "controller-manager", "scheduler"),
 ) -> None:
     """Write the pods of a control plane."""
-    _require(shell, patches)
     made = {
         "apiserver": (cluster.api_server, _api_server(cluster, endpoint)),
         "controller-manager": (cluster.controller_manager, _controller_manager(cluster)),
@@ -31,7 +31,8 @@ def write(
         program = f"kube-{name}"
         paths = [*_paths(cluster, name), *component.extra_volumes]
         image = of_kubernetes(cluster, program)
-        _put(shell, _pod(program, image, flags, component.extra_args, paths))
+        pod = _pod(program, image, flags, component.extra_args, paths)
+        _put(shell, kubeadmpatches.patched(shell, patches, pod))
 
 
 def write_etcd(
@@ -40,6 +41,7 @@ def write_etcd(
     endpoint: ApiEndpoint,
     node: str,
     initial: Mapping[str, str],
+    patches: str,
 ) -> None:
     """Write the pod of a member of etcd; `initial` are the others, none for the first."""
     local = cluster.local_etcd
@@ -52,7 +54,8 @@ def write_etcd(
         _volume("etcd-data", local.data_dir),
         _volume("etcd-certs", f"{cluster.certificates_dir}/etcd"),
     ]
-    _put(shell, _pod("etcd", of_etcd(shell, cluster, local), flags, local.extra_args, paths))
+    pod = _pod("etcd", of_etcd(shell, cluster, local), flags, local.extra_args, paths)
+    _put(shell, kubeadmpatches.patched(shell, patches, pod))
 
 
 def peer_url(endpoint: ApiEndpoint) -> str:
@@ -220,10 +223,10 @@ def _of_host(volume: Volume) -> Object:
 
 
 def _put(shell: Shell, pod: Object) -> None:
-    path = f"{layout.MANIFESTS}/{pod['metadata']['name']}.yaml"
-    put(shell, path, text(pod).encode(), 0o600)
-
-
-def _require(shell: Shell, patches: str) -> None:
-    if patches and shell.files.lookup(patches) is None:
-        raise Failed(f"the directory of patches {patches} does not exist")
+    name, content = pod["metadata"]["name"], text(pod).encode()
+    path = f"{layout.MANIFESTS}/{name}.yaml"
+    # A kubelet leaves a pod alone whose file says what it said before.
+    is_same = shell.files.lookup(path) is not None and shell.files.read(path) == content
+    put(shell, path, content, 0o600)
+    if not is_same:
+        kubepods.begin(shell, name)

@@ -22,6 +22,7 @@ def reset(shell: Shell, skipped: Sequence[str]) -> None:
     if is_skipped("cleanup-node", skipped):
         return
     shell.run(("systemctl", "stop", "kubelet"))
+    kubepods.end(shell)
     for directory in (layout.MANIFESTS, layout.KUBELET_DATA, layout.PKI):
         _empty(shell, directory)
     for name in _FILES:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from hashlib import sha256
 from posixpath import dirname
 
 import msgspec
 
+from kubexm.common import layout
 from kubexm.sim import containers, kubelet
-from kubexm.sim.kubedocs import Object, Unreadable, document, entries, part
+from kubexm.sim.kubedocs import Object, Unreadable, document, entries, part, section
 from kubexm.sim.shell import Shell
 
 _KINDS = {"File": "file", "Directory": "directory"}
 """What has to be at a path of the host, by the type of the volume."""
+_READ = "pod:read:"
 _WRITTEN = frozenset(("audit-log-path", "cert-dir", "data-dir", "log-file", "wal-dir"))
 """Flags whose paths the program makes by itself."""
 
@@ -30,6 +34,7 @@ class StaticPod(msgspec.Struct, frozen=True):
     """Types of volumes by the path on the host; empty where nothing has to be there."""
     mounts: Mapping[str, str]
     """Paths of the host by those inside."""
+    annotations: Mapping[str, str]
 
     def flag(self, name: str) -> str:
         """The value of a flag; nothing if it is not given."""
@@ -80,6 +85,31 @@ def obstacle(shell: Shell, pod: StaticPod) -> str:
         return f"the kubelet does not run: {why}"
     why = shell.state.follows(f"pod:{pod.name}", lambda: next(_obstacles(shell, pod), ""))
     return why or image_obstacle(shell, *pod.images)
+
+
+def begin(shell: Shell, name: str) -> None:
+    """Have a program read its files, as it does when its pod is another one than before."""
+    pod = in_directory(shell, layout.MANIFESTS, name)
+    assert pod is not None, "its file was just written"
+    read = {path: pod.place(path) for _, path in _read_paths(pod)}
+    known = {
+        path: sha256(shell.files.read(place)).hexdigest()
+        for path, place in read.items()
+        if place and shell.files.lookup(shell.files.resolve(place)) is not None
+    }
+    shell.state.set(_READ + name, json.dumps(known, sort_keys=True))
+
+
+def is_up_to_date(shell: Shell, name: str, path: str) -> bool:
+    """Whether the program of a pod has read this file of the host as it is now."""
+    known = json.loads(str(shell.state.get(_READ + name) or "{}"))
+    return bool(known.get(path) == sha256(shell.files.read(path)).hexdigest())
+
+
+def end(shell: Shell) -> None:
+    """All of them have ended for good."""
+    for key in [*shell.state.keys(_READ)]:
+        shell.state.set(key, None)
 
 
 def leave_traces(shell: Shell, pod: StaticPod) -> None:
@@ -165,4 +195,5 @@ def _pod(found: Object) -> StaticPod:
             for mount in entries(first, "volumeMounts")
             if mount["name"] in volumes
         },
+        annotations=section(found, "metadata", "annotations"),
     )

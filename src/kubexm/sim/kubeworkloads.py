@@ -30,6 +30,7 @@ class Pod(msgspec.Struct, frozen=True):
     node: str
     """Empty while nobody has found a place for it."""
     trouble: str
+    annotations: Object = {}
 
 
 def shown(standing: Standing, ref: Ref, found: Object) -> Object:
@@ -163,7 +164,8 @@ def _static(standing: Standing) -> Iterator[Pod]:
             containers[0]["command"] = [*pod.command]
             ref = Ref(POD, "kube-system", f"{pod.name}-{name}")
             labels = {"component": pod.name, "tier": "control-plane"}
-            yield Pod(ref, labels, {"containers": containers}, name, static_obstacle(there, pod))
+            why, marks = static_obstacle(there, pod), {**pod.annotations}
+            yield Pod(ref, labels, {"containers": containers}, name, why, marks)
 
 
 def _shown(pod: Pod) -> Object:
@@ -172,6 +174,8 @@ def _shown(pod: Pod) -> Object:
         for one in entries(pod.spec, "containers")
     ]
     metadata = {"name": pod.ref.name, "namespace": pod.ref.namespace, "labels": pod.labels}
+    if pod.annotations:
+        metadata["annotations"] = pod.annotations
     return {
         "apiVersion": "v1",
         "kind": "Pod",

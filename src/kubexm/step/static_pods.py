@@ -56,7 +56,7 @@ async def _behind(host: Host, wanted: Mapping[str, Object], sudo: bool | None) -
 def _trouble(name: str, written: Object, pod: Object | None) -> str:
     if pod is None:
         return f"there is no pod of {name}"
-    if _program(pod) != _program(written):
+    if _program(pod) != _program(written) or not _marks(written).items() <= _marks(pod).items():
         return f"{name} runs with its old settings"
     return "; ".join(workloads.troubles(pod))
 
@@ -64,3 +64,9 @@ def _trouble(name: str, written: Object, pod: Object | None) -> str:
 def _program(pod: Object) -> tuple[Any, Any]:
     first = pod["spec"]["containers"][0]
     return first["image"], first["command"]
+
+
+def _marks(pod: Object) -> Mapping[str, str]:
+    """Annotations: ours stand for files that no kubelet looks at, and it adds some of its own."""
+    found: Mapping[str, str] = pod["metadata"].get("annotations") or {}
+    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import PurePath
 from typing import Any
 
@@ -24,6 +25,7 @@ from kubexm.task import kubelet
 from kubexm.task.context import API_PORT, ClusterContext, bracketed
 from kubexm.task.etcd import client_url
 from kubexm.task.writing import (
+    as_data,
     as_documents,
     data_directories,
     directories,
@@ -33,6 +35,7 @@ from kubexm.task.writing import (
     rendered,
     template,
 )
+from kubexm.templates import formats
 from kubexm.templates.contexts.kubeadm import (
     ApiEndpoint,
     Audit,
@@ -53,6 +56,8 @@ SECONDS = 900.0
 AGAIN = RetryPolicy(attempts=3, delay=5.0)
 _PHASES = (("control-plane", "all"), ("upload-config", "kubeadm"))
 _ETCD_PHASE = ("etcd", "local")
+# It comes behind patches that say how they are laid on, of which one may replace all annotations.
+_OUR_PATCH = f"{layout.PATCHES}/kube-apiserver-kubexm+merge.yaml"
 _PATCH = re.compile(r"\+(strategic|merge|json)\b")
 
 
@@ -241,24 +246,52 @@ def _audit(ctx: ClusterContext) -> Iterator[ExecutionFragment | None]:
     if spec.policy is None:
         step: Any = rendered(ctx, "kubernetes/audit-policy", AuditPolicy(), layout.AUDIT_POLICY)
     else:
-        text = ctx.files.text(spec.policy, ("spec", "kubernetes", "apiServer", "audit", "policy"))
-        step = FilePresent(layout.AUDIT_POLICY, content=text, mode="0600")
+        step = FilePresent(layout.AUDIT_POLICY, content=_policy(ctx), mode="0600")
     yield node("audit-policy", step, on=ctx.control_planes)
 
 
+def _policy(ctx: ClusterContext) -> str:
+    """What the API server writes down of requests, as it is told."""
+    written = ctx.spec.kubernetes.api_server.audit.policy
+    if written is not None:
+        return ctx.files.text(written, ("spec", "kubernetes", "apiServer", "audit", "policy"))
+    return json.dumps(as_data(ctx, "kubernetes/audit-policy", AuditPolicy()))
+
+
 def _patches(ctx: ClusterContext) -> Iterator[ExecutionFragment | None]:
-    """What the operator changes of what kubeadm writes."""
+    """What is changed of what kubeadm writes."""
     for number, (path, text) in enumerate(_patch_files(ctx), 1):
         step = FilePresent(path, content=text, mode="0600")
         yield node(f"patch-{number}", step, on=ctx.control_planes)
 
 
 def _patch_files(ctx: ClusterContext) -> Iterator[tuple[str, str]]:
-    """Patches of the operator, under the names by which kubeadm knows what they are for."""
+    """Patches, under the names by which kubeadm knows what they are for."""
     for target, written in ctx.spec.kubernetes.kubeadm.patches.items():
         text = ctx.files.text(written, ("spec", "kubernetes", "kubeadm", "patches", target))
         suffix = ".json" if written.endswith(".json") else ".yaml"
         yield f"{layout.PATCHES}/{target}{patch_kind(written)}{suffix}", text
+    if read := _read_at_start(ctx):
+        marks = {f"kubexm.io/{name}": _digest(said) for name, said in read.items()}
+        yield _OUR_PATCH, formats.written({"metadata": {"annotations": marks}}, "yaml")
+
+
+def _read_at_start(ctx: ClusterContext) -> dict[str, str]:
+    """What stands for the files that an API server reads only then.
+
+    With it in the file of its pod that is another one once they are others, and so begins anew.
+    """
+    spec, found = ctx.spec.kubernetes.api_server, dict[str, str]()
+    if spec.audit.enabled:
+        found["audit-policy"] = _policy(ctx)
+    if spec.encryption.enabled:
+        # Its keys stay, and nobody has to know what they come to.
+        found["encryption"] = json.dumps([spec.encryption.provider, *spec.encryption.resources])
+    return found
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
 
 
 def patch_kind(written: str) -> str:
@@ -268,8 +301,9 @@ def patch_kind(written: str) -> str:
 
 
 def _patches_place(ctx: ClusterContext) -> str:
-    """The directory with patches of the operator; nothing if there are none."""
-    return layout.PATCHES if ctx.spec.kubernetes.kubeadm.patches else ""
+    """The directory with patches; nothing if there are none."""
+    patched = ctx.spec.kubernetes.kubeadm.patches or _read_at_start(ctx)
+    return layout.PATCHES if patched else ""
 
 
 def init_config(ctx: ClusterContext) -> InitConfig:
