@@ -30,6 +30,7 @@ from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.node import ExecutionNode
 from kubexm.plan.result import GraphExecutionResult
 from kubexm.runtime.build import HostConfig, Runtime, RuntimeConfig
+from kubexm.sim import apiserver, kubeproxy
 from kubexm.sim.assets import SimAssets
 from kubexm.sim.settings import Machine, WorldSettings
 from kubexm.sim.world import World
@@ -55,6 +56,8 @@ _UNKNOWN = "riscv64"
 """A kind of machine that no host may be."""
 _ARGUMENT = "--max-requests-inflight=500"
 """What the API servers get to hear once the cluster is there."""
+_PROXY = "oomScoreAdj"
+"""What kube-proxy gets to hear then, if there is one."""
 _API_SERVER = f"{layout.MANIFESTS}/kube-apiserver.yaml"
 _USUAL = Options()
 _NOT_FOR_IT = "`when` does not hold"
@@ -194,12 +197,17 @@ class Stage:
         return " ".join(name for name in facts if not facts[name]["clock"]["kept"])
 
     def _unheard(self, world: World) -> str:
-        """A control plane that goes on as if nothing had been changed."""
+        """Who goes on as if nothing had been changed."""
         planes = (host.name for host in self._hosts if CONTROL_PLANE in host.roles)
         for name in planes:
             settings = virtual.run(world.connector(name).get(_API_SERVER))
             if _ARGUMENT not in settings.decode():
                 return f"the API server of {name} goes on with its old settings"
+        shell = world.shell_of(self._first)
+        assert shell is not None, "nobody has stopped it"
+        cluster = apiserver.serving(shell).cluster
+        if cluster.get(kubeproxy.POD) and _PROXY not in kubeproxy.read(cluster):
+            return "kube-proxy goes on with its old settings"
         return ""
 
     def _unguarded(self, sketch: Sketch) -> Iterator[tuple[str, str]]:
@@ -277,6 +285,9 @@ def _changed(file: Path) -> Iterator[Path]:
     server = data["spec"]["kubernetes"].setdefault("apiServer", {})
     name, _, value = _ARGUMENT.removeprefix("--").partition("=")
     server.setdefault("extraArgs", {})[name] = value
+    proxy = data["spec"]["kubernetes"].setdefault("kubeProxy", {})
+    if proxy.get("mode") != "none":
+        proxy.setdefault("config", {})[_PROXY] = -998
     with tempfile.TemporaryDirectory() as directory:
         (Path(directory) / "files").symlink_to(file.parent / "files")
         other = Path(directory) / file.name

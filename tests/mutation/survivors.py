@@ -33,6 +33,7 @@ _SCHEDULER = "a kernel loads the way of scheduling that it is asked for by itsel
 _LATER = "CoreDNS answers without it, and it runs when its turn comes"
 _UNAWAITED = "nobody waits until it runs"
 _AT_ONCE = "simulated programs take new settings in no time, so nobody misses one meanwhile"
+_NOTHING_NEW = "the settings that are changed want nothing new of hosts"
 
 SURVIVORS = (
     # Steps.
@@ -91,6 +92,8 @@ SURVIVORS = (
     Survivor(_AT_ONCE, before="control-plane/init/kubelet", after="network/ready/nodes"),
     Survivor(_AT_ONCE, before="control-plane/settings/*", after="control-plane/settings/*"),
     Survivor(_AT_ONCE, before="control-plane/settings/*", after="network/ready/nodes"),
+    Survivor(_NOTHING_NEW, before="*/settings/*", after="control-plane/kube-proxy/*"),
+    Survivor(_NOTHING_NEW, before="*/join/*", after="control-plane/kube-proxy/*"),
     Survivor(_PULLED, before="container-runtime/*/images/*", after="*", play="own-registry"),
     Survivor(
         "there are other hosts that it can run on",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from hashlib import sha256
 
-from kubexm.sim.kubedocs import documents, part, section
+from kubexm.sim.kubedocs import Object, documents, part, section
 from kubexm.sim.kubekinds import CONFIG_MAP, DAEMON_SET
 from kubexm.sim.kubestore import Cluster, Ref
 
@@ -23,7 +23,12 @@ def begin(cluster: Cluster) -> None:
         cluster.set_note(_TEMPLATE, digest)
 
 
+def read(cluster: Cluster) -> Object:
+    """What the pods that run have read."""
+    found = documents(cluster.note(_READ).encode())
+    return found[0] if found else {}
+
+
 def mode(cluster: Cluster) -> str:
-    """How the pods that run lead to services."""
-    found = documents((cluster.note(_READ) or "").encode())
-    return str(part(found[0], "mode") or "iptables") if found else "iptables"
+    """How they lead to services."""
+    return str(read(cluster).get("mode") or "iptables")
