@@ -34,6 +34,7 @@ MORE: dict[str, Any] = {
 KUBELET = {"kubelet": {"maxPods": 150}}
 KERNEL = {"sysctl": {"net.ipv4.tcp_keepalive_time": "1234"}}
 CHANGED = {**MORE, "kubernetes": KUBELET, "system": {**MORE["system"], **KERNEL}}
+OF_HOSTS = {"node3": {"labels": {"example.org/disk": "ssd"}}}
 MANIFESTS = [("flannel", "flannel/manifest"), ("kube-vip", "kube-vip/pod")]
 WEB = """
 apiVersion: apps/v1
@@ -245,8 +246,7 @@ def test_a_setting_of_the_kernel_changes_on_the_hosts_alone(life: Life) -> None:
 
 
 def test_what_is_said_of_one_host_changes_that_one(life: Life) -> None:
-    of_hosts = {"node3": {"labels": {"example.org/disk": "ssd"}}}
-    life.control.declare(ROLES, of_hosts, **CHANGED)
+    life.control.declare(ROLES, OF_HOSTS, **CHANGED)
     foretold = life.control.foretell()
 
     changed = life.control.create()
@@ -256,6 +256,31 @@ def test_what_is_said_of_one_host_changes_that_one(life: Life) -> None:
     assert changed.changed() == foretold.changed() == {("network/marks/node3", "node1")}
     marked = life.control.kubectl("get", "nodes", "-l", "example.org/disk=ssd", "-o", "name")
     assert marked.split() == ["node/node3"]
+
+
+def test_settings_of_kube_proxy_reach_its_pods(life: Life) -> None:
+    proxy = {"kubeProxy": {"config": {"healthzBindAddress": "127.0.0.1:10258"}}}
+    more = {**CHANGED, "kubernetes": {**KUBELET, **proxy}}
+    life.control.declare(ROLES, OF_HOSTS, **more)
+    foretold = life.control.foretell()
+    assert "+healthzBindAddress: 127.0.0.1:10258" in foretold.differences()
+
+    changed = life.control.create()
+
+    assert changed.code == 0, changed.err
+    assert changed.changed() == foretold.changed()
+    assert changed.changed() == {
+        ("control-plane/prepare/kubeadm-config", "node1"),
+        ("control-plane/settings/node1", "node1"),
+        ("control-plane/kube-proxy/settings", "node1"),
+    }
+    system = ("-n", "kube-system", "get")
+    stored = life.control.kubectl(*system, "configmap", "kube-proxy", "-o", "yaml")
+    assert "healthzBindAddress: 127.0.0.1:10258" in stored
+    marks = "jsonpath={.items[*].metadata.annotations.kubexm\\.io/settings}"
+    pods = life.control.kubectl(*system, "pods", "-l", "k8s-app=kube-proxy", "-o", marks)
+    assert len(pods.split()) == len(HOSTS)
+    assert life.control.create().changed() == set()
 
 
 def test_what_it_stands_on_can_not_be_changed(life: Life) -> None:
