@@ -259,11 +259,11 @@ def test_what_is_said_of_one_host_changes_that_one(life: Life) -> None:
 
 
 def test_settings_of_kube_proxy_reach_its_pods(life: Life) -> None:
-    proxy = {"kubeProxy": {"config": {"healthzBindAddress": "127.0.0.1:10258"}}}
+    proxy = {"kubeProxy": {"config": {"oomScoreAdj": -998}}}
     more = {**CHANGED, "kubernetes": {**KUBELET, **proxy}}
     life.control.declare(ROLES, OF_HOSTS, **more)
     foretold = life.control.foretell()
-    assert "+healthzBindAddress: 127.0.0.1:10258" in foretold.differences()
+    assert "+oomScoreAdj: -998" in foretold.differences()
 
     changed = life.control.create()
 
@@ -276,7 +276,7 @@ def test_settings_of_kube_proxy_reach_its_pods(life: Life) -> None:
     }
     system = ("-n", "kube-system", "get")
     stored = life.control.kubectl(*system, "configmap", "kube-proxy", "-o", "yaml")
-    assert "healthzBindAddress: 127.0.0.1:10258" in stored
+    assert "oomScoreAdj: -998" in stored
     marks = "jsonpath={.items[*].metadata.annotations.kubexm\\.io/settings}"
     pods = life.control.kubectl(*system, "pods", "-l", "k8s-app=kube-proxy", "-o", marks)
     assert len(pods.split()) == len(HOSTS)
