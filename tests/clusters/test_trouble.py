@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests import virtual
@@ -14,6 +15,7 @@ from kubexm.app.execution import Front
 from kubexm.app.params import DeletionParams, PlanParams, RunParams
 from kubexm.common.paths import Home
 from kubexm.errors import KubexmError
+from kubexm.plan.result import GraphExecutionResult
 from kubexm.sim import World
 
 _RUNC = "/usr/local/bin/runc"
@@ -153,3 +155,66 @@ def test_a_deletion_that_fails_takes_nothing_back_whatever_the_file_says(
 
     assert created.graph.on_failure == "rollback"
     assert by_file.graph.on_failure == by_name.graph.on_failure == "isolate"
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_later_holds_up_nobody_and_catches_up(tmp_path: Path) -> None:
+    before = planned.made(_one_and_two(tmp_path))
+    with planned.world(before) as hosts:
+        hosts.host("w2").stop()
+    file = _one_and_two(tmp_path, system={"sysctl": {"vm.swappiness": "5"}})
+
+    without = planned.made(file).result
+    with planned.world(before) as hosts:
+        hosts.host("w2").revive()
+    whole = planned.made(file).result
+
+    ready = without.node_results["create-cluster/network/ready/nodes"].host_results["cp1"]
+    assert (without.status, without.degraded) == ("Success", True)
+    assert [*without.quarantined] == ["w2"]
+    assert (ready.message, ready.attempts) == ("without `w2`, lost in this run", 1)
+    assert _set_on(without) == {"cp1", "w1"}
+    assert (whole.status, whole.degraded) == ("Success", False)
+    assert _set_on(whole) == {"w2"}
+
+
+@pytest.mark.slow
+def test_a_worker_whose_kubelet_does_not_start_again_holds_up_nobody(tmp_path: Path) -> None:
+    before = planned.made(_one_and_two(tmp_path))
+    with planned.world(before) as hosts:
+        authority = "/etc/kubernetes/pki/ca.crt"
+        hosts.host("w2").transfer(lambda files: files.remove(authority), full=False)
+    file = _one_and_two(tmp_path, kubernetes={"kubelet": {"config": {"maxPods": 50}}})
+
+    without = planned.made(file).result
+
+    ready = without.node_results["create-cluster/network/ready/nodes"].host_results["cp1"]
+    assert (without.status, without.degraded) == ("Success", True)
+    assert [*without.quarantined] == ["w2"]
+    assert ready.message == "without `w2`, lost in this run"
+
+
+def _one_and_two(folder: Path, **spec: Any) -> Path:
+    return planned.written(
+        folder,
+        **{
+            "hosts": [
+                {"name": "cp1", "address": "10.0.0.11"},
+                {"name": "w[1:2]", "address": "10.0.0.[21:22]"},
+            ],
+            "roleGroups": {"control-plane": ["cp1"], "worker": ["w[1:2]"]},
+            "network": {"plugin": "routed"},
+            **spec,
+        },
+    )
+
+
+def _set_on(result: GraphExecutionResult) -> set[str]:
+    """The hosts on which settings of the kernel were changed."""
+    return {
+        host
+        for id, found in result.node_results.items()
+        if id.endswith("/kernel/settings")
+        for host, one in found.host_results.items()
+        if one.changed
+    }

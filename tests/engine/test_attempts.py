@@ -210,6 +210,36 @@ def test_a_timeout_reaches_over_polls_and_names_what_was_not_yet() -> None:
     assert stage.end == 10.0
 
 
+@pytest.mark.parametrize(("waits_again", "attempts"), [(True, 3), (False, 1)])
+def test_a_wait_that_took_all_of_its_time_begins_anew_unless_the_policy_says_otherwise(
+    waits_again: bool, attempts: int
+) -> None:
+    stage = Stage(a=Actor(run=lambda ctx: NotYet(4.0, "not ready: `n3`")))
+    retry = RetryPolicy(attempts=3, delay=1.0, waits_again=waits_again)
+
+    result = stage.run(play("a", timeout=10.0, retry=retry))
+
+    assert (of(result, "a").status, of(result, "a").attempts) == ("Failed", attempts)
+    assert of(result, "a").message == "not ready: `n3`, still after 10 s"
+
+
+def test_what_failed_otherwise_is_tried_again_also_where_waits_are_not() -> None:
+    answers = [NotYet(4.0, "not up"), StepFailed("no answer"), None]
+
+    def act(ctx: StepContext) -> Any:
+        answer = answers.pop(0)
+        if isinstance(answer, StepFailed):
+            raise answer
+        return answer
+
+    stage = Stage(a=Actor(run=act))
+    retry = RetryPolicy(attempts=2, delay=1.0, waits_again=False)
+
+    result = stage.run(play("a", timeout=10.0, retry=retry))
+
+    assert (of(result, "a").status, of(result, "a").attempts) == ("Success", 2)
+
+
 def test_a_wait_that_was_too_long_is_explained_and_nothing_is_undone() -> None:
     actor = Actor(run=lambda ctx: NotYet(4.0, "0 of 2 pods are available"), undoes_itself=True)
     actor.diagnose = lambda ctx: "pod dns-1: no such image"

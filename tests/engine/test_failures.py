@@ -19,11 +19,26 @@ from kubexm.plan.events import HostQuarantined
 from kubexm.plan.fragment import ExecutionFragment, replace
 from kubexm.plan.records import Quarantined, RunState, UnitDone
 from kubexm.runtime.contexts import StepContext
-from kubexm.step.contract import Verdict
+from kubexm.step.contract import NotYet, Verdict
 
 HOSTS = ("h1", "h2", "h3", "h4")
 ONE_FAILED = Tolerance(failed=Allowance(count=1))
 NONE_UNREACHABLE = Tolerance(unreachable=Allowance())
+
+
+def test_a_step_that_waits_is_told_which_hosts_are_lost_meanwhile() -> None:
+    seen = list[list[str]]()
+
+    def wait(ctx: StepContext) -> NotYet | None:
+        seen.append(sorted(ctx.lost))
+        return None if ctx.lost else NotYet(1.0, "not ready")
+
+    gone = raising(HostUnreachable("no route"))
+    stage = Stage(a=Actor(run=wait), b=Actor(duration=1.5, run=gone))
+
+    stage.run(parallel(play("a", "h1"), play("b", "h2")))
+
+    assert (seen[0], seen[-1]) == ([], ["h2"])
 
 
 # Classes.

@@ -55,6 +55,49 @@ def test_a_workload_that_nobody_has_looked_at_is_not_rolled_out() -> None:
     assert workloads.unfinished(new) == "its controller has not seen it yet"
 
 
+@pytest.mark.parametrize(
+    ("kind", "status", "changed", "missing"),
+    [
+        ("Deployment", DEPLOYMENT, {"availableReplicas": 1}, ""),
+        ("Deployment", DEPLOYMENT, {"availableReplicas": 0}, "0 of 1 pods are available"),
+        ("Deployment", DEPLOYMENT, {"updatedReplicas": 1}, "1 of 2 pods are up to date"),
+        ("DaemonSet", DAEMON_SET, {"updatedNumberScheduled": 2, "numberAvailable": 2}, ""),
+        ("DaemonSet", DAEMON_SET, {"numberAvailable": 1}, "1 of 2 pods are available"),
+        ("StatefulSet", STATEFUL_SET, {"readyReplicas": 1}, ""),
+    ],
+)
+def test_a_workload_may_have_to_do_without_a_pod(
+    kind: str, status: Mapping[str, Any], changed: Mapping[str, Any], missing: str
+) -> None:
+    assert workloads.unfinished(workload(kind, status, **changed), without=1) == missing
+
+
+def placed(node: str, ready: str = "False", **metadata: Any) -> dict[str, Any]:
+    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": ready}]}
+    return {"metadata": metadata, "spec": {"nodeName": node}, "status": status}
+
+
+def test_pods_that_are_not_ready_on_nodes_that_are_gone_are_stranded() -> None:
+    pods = [placed("a"), placed("b"), placed("b", ready="True"), placed("c")]
+
+    assert workloads.stranded(workload("Deployment", DEPLOYMENT), pods, {"b", "c"}) == 2
+
+
+def test_one_that_goes_is_stranded_only_where_no_other_takes_its_place() -> None:
+    going = [placed("b", deletionTimestamp="2026-01-01T00:00:00Z")]
+
+    assert workloads.stranded(workload("Deployment", DEPLOYMENT), going, {"b"}) == 0
+    assert workloads.stranded(workload("DaemonSet", DAEMON_SET), going, {"b"}) == 1
+
+
+def test_pods_of_a_set_are_counted_by_nodes_and_only_where_it_still_wants_one() -> None:
+    pods = [placed("b"), placed("b"), placed("c")]
+    beside = workload("DaemonSet", DAEMON_SET, numberMisscheduled=1)
+
+    assert workloads.stranded(workload("DaemonSet", DAEMON_SET), pods, {"b", "c"}) == 2
+    assert workloads.stranded(beside, pods, {"b", "c"}) == 1
+
+
 def pod(**status: Any) -> dict[str, Any]:
     return {"metadata": {"name": "web"}, "status": status}
 

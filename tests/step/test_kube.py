@@ -43,6 +43,22 @@ def test_a_rollout_is_awaited(cluster: Make) -> None:
     assert place.verdict(ROLLOUT).satisfied
 
 
+def test_pods_on_lost_hosts_are_not_waited_for(cluster: Make) -> None:
+    status = {**DNS["status"], "availableReplicas": 1}  # type: ignore[dict-item]
+    gone = {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}
+    pod = {"metadata": {"name": "coredns-1"}, "spec": {"nodeName": "w2"}, "status": gone}
+    place = cluster(
+        kubectl(*GET, "pods", "**", stdout=shown({"items": [pod]})),
+        kubectl("get", "**", stdout=shown({**DNS, "status": status})),
+    )
+
+    here, elsewhere = (place.run(ROLLOUT, lost={host}) for host in ("w2", "w1"))
+
+    said = "1 of 2 pods are available, the others are on lost hosts"
+    assert here == Outcome(changed=False, message=said)
+    assert elsewhere == NotYet(2.0, "1 of 2 pods are available")
+
+
 def test_what_does_not_exist_yet_is_awaited_too(cluster: Make) -> None:
     place = cluster(kubectl("get", "**"))
 
@@ -286,6 +302,16 @@ def test_a_node_that_is_not_there_yet_is_awaited(cluster: Make) -> None:
     assert place.run(MARKS) == NotYet(2.0, "the cluster has no such node")
     assert place.verdict(MARKS).sign == "?"
     assert place.ledger.entries == {}
+
+
+def test_a_node_that_did_not_join_because_its_host_is_lost_is_not_waited_for(
+    cluster: Make,
+) -> None:
+    place = cluster(kubectl("get", "**"), *CHANGES)
+
+    verdict = place.wait(MARKS.precheck(place.context(lost={"w1"})))
+
+    assert (verdict.satisfied, verdict.reason) == (True, "without `w1`, which did not join")
 
 
 @pytest.mark.parametrize(

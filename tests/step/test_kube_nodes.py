@@ -15,7 +15,7 @@ from tests.step.listening import kubectl, shown
 from tests.step.test_kube import Make
 
 from kubexm.sim import Script
-from kubexm.step.contract import NotYet
+from kubexm.step.contract import NotYet, Outcome
 from kubexm.step.kube import PodNetworks
 from kubexm.step.kube_nodes import NodesReady
 
@@ -88,6 +88,41 @@ def test_a_kubelet_that_was_let_in_long_ago_or_not_at_all_is_not(cluster: Make) 
 
     assert long_ago.verdict(_STEP).satisfied
     assert refused.verdict(_STEP).satisfied
+
+
+def test_a_node_of_a_lost_host_is_told_and_not_waited_for(cluster: Make) -> None:
+    place = cluster(nodes(a=True, b=False))
+
+    verdict = place.wait(_STEP.precheck(place.context(lost={"b"})))
+    outcome = place.run(_STEP, lost={"b"})
+
+    assert (verdict.satisfied, verdict.reason) == (True, "without `b`, lost in this run")
+    assert outcome == Outcome(changed=False, message="without `b`, lost in this run")
+
+
+def test_beside_a_node_of_a_lost_host_others_are_waited_for(cluster: Make) -> None:
+    place = cluster(nodes(a=False, b=False))
+
+    assert place.run(_STEP, lost={"b"}) == NotYet(2.0, "not ready: `a`")
+
+
+def test_what_a_lost_host_was_let_in_for_does_not_come_any_more(cluster: Make) -> None:
+    place = cluster(nodes(a=True), requests("b", seconds_ago=30))
+
+    outcome = place.run(_STEP, lost={"b"})
+
+    assert outcome == Outcome(changed=False, message="without `b`, lost in this run")
+
+
+def test_addresses_for_pods_of_a_lost_host_are_not_waited_for(cluster: Make) -> None:
+    place = cluster(nodes(a=True, b=True), requests())
+
+    waiting = place.run(PodNetworks(("a", "b")), lost={"a"})
+    outcome = place.run(PodNetworks(("a", "b")), lost={"a", "b"})
+
+    assert waiting == NotYet(2.0, "no addresses for pods yet: b")
+    assert isinstance(outcome, Outcome)
+    assert outcome.values == {"pod_networks": {"a": [], "b": []}}
 
 
 def test_where_nobody_has_joined_there_is_nothing_to_rely_on(cluster: Make) -> None:

@@ -12,6 +12,7 @@ from kubexm.errors import (
     HostUnreachable,
     KubexmError,
     Refused,
+    TimedOut,
 )
 from kubexm.plan.policy import FailureClass
 from kubexm.plan.result import Cause
@@ -24,6 +25,7 @@ class Failure(msgspec.Struct, frozen=True):
     message: str
     stdout: str = ""
     stderr: str = ""
+    timed_out: bool = False
 
 
 class HeldBack(Exception):
@@ -56,7 +58,7 @@ def classify(error: BaseException) -> Failure:
     if isinstance(error, Refused):
         return Failure("refused", _text(error))
     if isinstance(error, KubexmError):
-        return Failure("failed", _text(error))
+        return Failure("failed", _text(error), timed_out=isinstance(error, TimedOut))
     if isinstance(error, asyncio.CancelledError):
         return Failure("failed", "the step cancelled itself")
     name = type(error).__name__

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from kubexm.engine.announcements import Announcements
@@ -27,6 +27,8 @@ from kubexm.step.contract import Step
 class Walk(Protocol):
     """The scheduler as the floor needs it."""
 
+    @property
+    def lost(self) -> Collection[str]: ...
     def stopping(self, unit: Unit) -> Ended | None: ...
     def pump(self) -> None: ...
     def foresee(self, unit: Unit) -> Step | LeftOut | None: ...
@@ -84,6 +86,7 @@ class Floor:
             secrets=self.runtime.secrets,
             assets=self.runtime.assets,
             values=self.values.view(needs, unit.host) if needs else {},
+            lost=self._walk.lost,
             attempt=unit.attempt,
             dry_run=self.options.dry_run,
             say=say,

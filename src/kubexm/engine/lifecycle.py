@@ -154,9 +154,11 @@ class Lifecycle:
     async def _last_word(self, unit: Unit, failure: Failure) -> Finished | None:
         """What a failed attempt means for the unit; None if there is another attempt."""
         retry = unit.node.spec.retry
+        has_waited = failure.timed_out and unit.waited
         if self._floor.options.dry_run and unit.doubt and failure.failure != "unreachable":
             return Finished("Success", failure.message, sign="?")
-        if unit.attempt >= retry.attempts or failure.failure not in retry.retry_on:
+        is_last = unit.attempt >= retry.attempts or failure.failure not in retry.retry_on
+        if is_last or (has_waited and not retry.waits_again):
             return await self._given_up(unit, failure)
         if (ended := self._floor.stopping(unit)) is not None:
             raise Ended(f"{ended}; before that: {failure.message}", ended.cause)

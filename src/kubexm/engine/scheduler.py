@@ -9,7 +9,7 @@ in `losses`, what waits for the journal in `commits`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 
 from kubexm.engine.announcements import Announcements
@@ -111,6 +111,11 @@ class Scheduler:
         self._idle: asyncio.Future[None] | None = None
 
     # From outside.
+
+    @property
+    def lost(self) -> Collection[str]:
+        """The hosts that it goes on without, at any time."""
+        return self.losses.quarantined.keys()
 
     async def walk(
         self, *, quarantined: Mapping[str, Cause] | None = None, halted: Cause | None = None

@@ -22,6 +22,8 @@ class RetryPolicy(
     max_delay: float = 300.0
     jitter: float = 0.0
     retry_on: tuple[FailureClass, ...] = ("failed",)
+    waits_again: bool = True
+    """Whether what has waited for something until its time was up begins to wait anew."""
 
     def pause(self, attempt: int, chance: float) -> float:
         """Seconds to wait after this failed attempt; `chance` in [0, 1) spreads the herd."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from kubexm.runner.kubectl import Object
@@ -15,31 +15,41 @@ _WELL = {"Ready": "True"}
 
 
 def unfinished(workload: Object, *, without: int = 0) -> str:
-    """What is still to come until a workload is rolled out; nothing if it is.
-
-    `without`: so many pods of a daemon set are on hosts that are down, where none can come.
-    """
+    """What is still to come until a workload is rolled out, but for some of its pods; nothing if
+    it is."""
     metadata, status = workload["metadata"], workload.get("status", {})
     if status.get("observedGeneration", 0) < metadata.get("generation", 0):
         return "its controller has not seen it yet"
     match workload["kind"]:
         case "Deployment":
-            return _deployment(workload.get("spec", {}).get("replicas", 1), status)
+            return _deployment(workload.get("spec", {}).get("replicas", 1), status, without)
         case "DaemonSet":
             return _daemon_set(workload, status, without)
         case "StatefulSet":
-            return _stateful_set(workload.get("spec", {}).get("replicas", 1), status)
+            return _stateful_set(workload.get("spec", {}).get("replicas", 1), status, without)
         case kind:
             return f"is a {kind}, want a Deployment, DaemonSet or StatefulSet"
 
 
-def _deployment(wanted: int, status: Mapping[str, Any]) -> str:
+def stranded(workload: Object, pods: Iterable[Object], nodes: Collection[str]) -> int:
+    """How many pods a workload has to do without, for they are on nodes that are gone."""
+    there = [pod for pod in pods if pod.get("spec", {}).get("nodeName") in nodes]
+    there = [pod for pod in there if not _is_ready(pod.get("status", {}))]
+    if workload["kind"] != "DaemonSet":
+        # One that is to go has no place any more: another has it already.
+        return sum("deletionTimestamp" not in pod["metadata"] for pod in there)
+    # It has one for each node; those that it would not start there again are not counted.
+    beside = int(workload.get("status", {}).get("numberMisscheduled", 0))
+    return max(0, len({pod["spec"]["nodeName"] for pod in there}) - beside)
+
+
+def _deployment(wanted: int, status: Mapping[str, Any], without: int) -> str:
     updated = status.get("updatedReplicas", 0)
     if updated < wanted:
         return f"{updated} of {wanted} pods are up to date"
     if (old := status.get("replicas", 0) - updated) > 0:
         return f"{old} of its old pods are still there"
-    return _available(status.get("availableReplicas", 0), wanted)
+    return _available(status.get("availableReplicas", 0), wanted - without)
 
 
 def _daemon_set(workload: Object, status: Mapping[str, Any], without: int) -> str:
@@ -51,10 +61,10 @@ def _daemon_set(workload: Object, status: Mapping[str, Any], without: int) -> st
     return _available(status.get("numberAvailable", 0), wanted)
 
 
-def _stateful_set(wanted: int, status: Mapping[str, Any]) -> str:
+def _stateful_set(wanted: int, status: Mapping[str, Any], without: int) -> str:
     if status.get("currentRevision") != status.get("updateRevision"):
         return f"{status.get('updatedReplicas', 0)} of {wanted} pods are up to date"
-    return _available(status.get("readyReplicas", 0), wanted)
+    return _available(status.get("readyReplicas", 0), wanted - without)
 
 
 def _available(found: int, wanted: int) -> str:

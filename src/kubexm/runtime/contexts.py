@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
@@ -163,6 +163,8 @@ class StepContext(msgspec.Struct, frozen=True):
     secrets: Secrets
     assets: Assets = NOTHING
     values: Mapping[str, Any] = {}
+    lost: Collection[str] = ()
+    """Names of the hosts that the run goes on without, as it is whenever somebody looks."""
     attempt: int = 1
     waited: float = 0.0
     """Seconds that `run` has asked to wait for in this attempt, and has waited."""

@@ -25,7 +25,8 @@ _KINDS = ("deployment", "daemonset", "statefulset")
 class RolledOut(Step):
     """All pods of a workload are of its latest version, and available.
 
-    The step's `timeout` says how long to wait; between two looks it holds no slot.
+    The step's `timeout` says how long to wait; between two looks it holds no slot. Pods on a host
+    that is lost in this run are not waited for.
 
     ```yaml
     - name: dns
@@ -59,17 +60,31 @@ class RolledOut(Step):
         return Verdict.needed(missing, "?") if missing else Verdict.holds()
 
     async def run(self, ctx: StepContext) -> Outcome | NotYet:
-        return await awaited(self, ctx)
+        found = await awaited(self, ctx)
+        if isinstance(found, NotYet) and ctx.lost and await self._lacks_lost_ones_only(ctx):
+            return Outcome(changed=False, message=f"{found.reason}, the others are on lost hosts")
+        return found
 
     async def diagnose(self, ctx: StepContext) -> str:
-        place = ("-n", self.namespace)
-        (workload,) = await kubectl.get(ctx.host, *place, self.resource, sudo=self.sudo) or (None,)
-        if workload is None:
+        if (workload := await self._found(ctx)) is None:
             return ""
-        wanted = kubectl.selector(workload["spec"]["selector"].get("matchLabels", {}))
-        about = (workload["metadata"]["name"],)
-        words = (*place, "-l", wanted)
+        about, words = (workload["metadata"]["name"],), self._pods_of(workload)
         return report(await pod_evidence.of_pods(ctx.host, *words, about=about, sudo=self.sudo))
+
+    async def _lacks_lost_ones_only(self, ctx: StepContext) -> bool:
+        if (workload := await self._found(ctx)) is None:
+            return False
+        pods = await kubectl.get(ctx.host, "pods", *self._pods_of(workload), sudo=self.sudo)
+        lost = workloads.stranded(workload, pods, ctx.lost)
+        return not workloads.unfinished(workload, without=lost)
+
+    async def _found(self, ctx: StepContext) -> Object | None:
+        words = ("-n", self.namespace, self.resource)
+        return next(iter(await kubectl.get(ctx.host, *words, sudo=self.sudo)), None)
+
+    def _pods_of(self, workload: Object) -> tuple[str, ...]:
+        wanted = kubectl.selector(workload["spec"]["selector"].get("matchLabels", {}))
+        return ("-n", self.namespace, "-l", wanted)
 
 
 @step("node-ready")
@@ -128,7 +143,8 @@ class PodNetworks(Reader):
     """
 
     nodes: tuple[str, ...]
-    """Kube nodes that have to have some, as far as they have joined; it waits for them."""
+    """Kube nodes that have to have some, as far as they have joined; it waits for them, but for one
+    whose host is lost in this run."""
     value: str = "pod_networks"
     """The name in `${values.NAME}`."""
     sudo: bool | None = None
@@ -155,6 +171,7 @@ class PodNetworks(Reader):
         absent = [name for name in self.nodes if name not in networks]
         missing = [name for name in self.nodes if networks.get(name) == []]
         missing += await let_in.expected(ctx.host, absent, sudo=self.sudo)
+        missing = [name for name in missing if name not in ctx.lost]
         if not missing and networks:
             return Outcome(changed=False, values={self.value: networks})
         said = f"no addresses for pods yet: {', '.join(missing) or 'no node has joined'}"
@@ -183,7 +200,7 @@ async def awaited(waiting: Step, ctx: StepContext) -> Outcome | NotYet:
     """What comes of waiting for what a precheck looks at."""
     verdict = await waiting.precheck(ctx)
     if verdict.satisfied:
-        return Outcome(changed=False)
+        return Outcome(changed=False, message=verdict.reason)
     return NotYet(INTERVAL, verdict.reason)
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from kubexm.errors import StepFailed
 from kubexm.runner import kubectl
-from kubexm.runner.host import Command, Completed, Host
 from kubexm.runner.kubectl import Object
 from kubexm.runtime.contexts import StepContext
 from kubexm.step.contract import NotYet, Outcome, Step, Verdict
@@ -40,7 +39,8 @@ class MarkedNode(Step):
     """
 
     node: str
-    """The name of the kube node; it waits for one that is not there yet."""
+    """The name of the kube node; it waits for one that is not there yet, unless a host of that name
+    is lost in this run."""
     labels: dict[str, str] = field(default_factory=dict)
     """Labels by name."""
     taints: tuple[str, ...] = ()
@@ -65,11 +65,10 @@ class MarkedNode(Step):
     def summary(self) -> str:
         return f"node {self.node} has its labels and taints"
 
-    def probe(self, host: Host) -> Sequence[Command]:
-        return (kubectl.get_command(host, "node", self.node, sudo=self.sudo),)
-
-    def judge(self, answers: Sequence[Completed]) -> Verdict:
-        node = kubectl.object_of(answers[0])
+    async def precheck(self, ctx: StepContext) -> Verdict:
+        node = await self._found(ctx)
+        if node is None and self.node in ctx.lost:
+            return Verdict.holds(f"without `{self.node}`, which did not join")
         if node is None:
             return Verdict.needed(_NO_NODE, "?")
         found = _marks(node)
@@ -114,8 +113,7 @@ class MarkedNode(Step):
         }
 
     async def _found(self, ctx: StepContext) -> Object | None:
-        (answer,) = await ctx.host.batch(self.probe(ctx.host))
-        return kubectl.object_of(answer)
+        return next(iter(await kubectl.get(ctx.host, "node", self.node, sudo=self.sudo)), None)
 
     async def _carry_out(self, ctx: StepContext, orders: Iterable[Sequence[str]]) -> None:
         for verb, *words in orders:

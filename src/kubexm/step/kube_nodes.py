@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kubexm.common.counting import few
 from kubexm.runner import kubectl, pod_evidence, workloads
 from kubexm.runner.diagnosis import report
@@ -17,8 +19,9 @@ from kubexm.step.registry import step
 class NodesReady(Step):
     """All of these kube nodes that have joined the cluster take pods.
 
-    The step's `timeout` says how long to wait; between two looks it holds no slot. Of one that has
-    not joined somebody else has told already.
+    The step's `timeout` says how long to wait; between two looks it holds no slot. One that has
+    not joined is not waited for, nor one whose host is lost in this run, by the name of the node:
+    of these somebody else has told already.
 
     ```yaml
     - name: ready
@@ -44,13 +47,24 @@ class NodesReady(Step):
         late = [name for name in self.nodes if name in found and workloads.not_ready(found[name])]
         absent = [name for name in self.nodes if name not in found]
         late += await let_in.expected(ctx.host, absent, sudo=self.sudo)
-        if late or len(absent) == len(self.nodes):
-            what = f"not ready: {few(late)}" if late else "none of them has joined"
+        awaited = [name for name in late if name not in ctx.lost]
+        if awaited or len(absent) == len(self.nodes):
+            what = f"not ready: {few(awaited)}" if awaited else "none of them has joined"
             return Verdict.needed(what, "?")
-        return Verdict.holds(f"without {few(absent)}, which did not join" if absent else "")
+        return Verdict.holds(_without(late, absent))
 
     async def run(self, ctx: StepContext) -> Outcome | NotYet:
         return await awaited(self, ctx)
 
     async def diagnose(self, ctx: StepContext) -> str:
         return report(await pod_evidence.of_nodes(ctx.host, self.nodes, sudo=self.sudo))
+
+
+def _without(lost: Sequence[str], absent: Sequence[str]) -> str:
+    """Which nodes take no pods, and why nobody waits for them."""
+    others = [name for name in absent if name not in lost]
+    told = (
+        f"without {few(lost)}, lost in this run" if lost else "",
+        f"without {few(others)}, which did not join" if others else "",
+    )
+    return "; ".join(filter(None, told))

@@ -12,9 +12,12 @@ from kubexm.task.context import ClusterContext
 from kubexm.task.writing import referring, template
 from kubexm.templates.context import Context
 
-AGAIN = RetryPolicy(attempts=6, delay=2.0, exponential_backoff=True, max_delay=20.0)
+AGAIN = RetryPolicy(
+    attempts=6, delay=2.0, exponential_backoff=True, max_delay=20.0, waits_again=False
+)
 """An API server that has just begun may not answer for a moment."""
 SECONDS = 600.0
+"""How long to wait for what comes by itself; what is not there by then does not come."""
 
 
 def applied(
