@@ -168,6 +168,13 @@ def test_the_host_knows_the_first_entry_when_the_store_does_not(shelf: Shelf) ->
     assert shelf.place.wait(ledger.recall_first("file:/other")) is None
 
 
+def test_the_host_is_asked_for_a_first_entry_that_was_not_loaded(shelf: Shelf) -> None:
+    shelf.remember(FIRST)
+    ledger = shelf.remember(SECOND, Book("site", known=frozenset([RESOURCE])))
+
+    assert shelf.place.wait(ledger.recall_first(RESOURCE)) == FIRST
+
+
 def test_asking_for_the_first_entry_leaves_nothing_on_the_host(shelf: Shelf) -> None:
     assert shelf.place.wait(shelf.ledger().recall_first(RESOURCE)) is None
 

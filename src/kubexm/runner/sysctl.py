@@ -44,6 +44,13 @@ def drop_in_text(settings: Mapping[str, str]) -> str:
     return "".join(f"{key} = {normal(value)}\n" for key, value in sorted(settings.items()))
 
 
+def names_in(text: str) -> tuple[str, ...]:
+    """The settings that such a file sets."""
+    lines = (line.strip().lstrip("-") for line in text.splitlines())
+    given = (line.partition("=") for line in lines if line and line[0] not in "#;")
+    return tuple(dict.fromkeys(name.strip() for name, sign, _ in given if sign))
+
+
 async def value(host: Host, key: str, *, sudo: bool | None = None) -> str | None:
     """A setting as it is now."""
     (answer,) = await host.batch((value_command(host, key, sudo=sudo),))

@@ -65,12 +65,12 @@ class HostLedger:
     async def recall_first(self, resource: str) -> Prior | None:
         """The state before the first change by any run of the name, or None if there was none.
 
-        What the store does not know, the host may.
+        What the store does not know, or nobody has asked it for, the host may.
         """
         book = self._book
         if resource in book.first:
             return book.first[resource]
-        if resource not in book.known and self._name(resource) in await self._copies():
+        if self._name(resource) in await self._copies():
             book.first[resource] = await self._copied(self._name(resource))
         return book.first.get(resource)
 

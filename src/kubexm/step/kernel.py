@@ -18,6 +18,8 @@ from kubexm.step.registry import step
 class KernelSettings(Step):
     """Settings of the kernel have these values, now and at each boot.
 
+    What kubexm has set by the same file before and is not wanted any more goes back to what it was.
+
     ```yaml
     - name: forwarding
       sysctl:
@@ -65,6 +67,7 @@ class KernelSettings(Step):
         old, new = files.content(content, self._path), self._text
         if old == new:
             return Verdict.needed("; ".join(reasons)) if reasons else Verdict.holds()
+        reasons += [f"{key} is not wanted any more" for key in self._unwanted(old)]
         reasons.append(f"`{self._path}` {'differs' if content.ok else 'does not exist'}")
         return Verdict.needed(
             "; ".join(reasons), "~", text.diff(self._path, old if content.ok else None, new)
@@ -72,9 +75,11 @@ class KernelSettings(Step):
 
     async def run(self, ctx: StepContext) -> None:
         # All of them first: the kernel may change one setting with another.
-        *answers, _ = await ctx.host.batch(self.probe(ctx.host))
+        *answers, content = await ctx.host.batch(self.probe(ctx.host))
         for key, answer in zip(self.settings, answers, strict=True):
             await ctx.ledger.remember(f"sysctl:{key}", {"value": sysctl.value_of(answer, key)})
+        for key in self._unwanted(files.content(content, self._path)):
+            await self._give_back(ctx, key)
         await self._set(ctx.host, answers)
         # What was as wanted may be otherwise now, by what was set beside it.
         await self._set(ctx.host, (await ctx.host.batch(self.probe(ctx.host)))[:-1])
@@ -82,14 +87,30 @@ class KernelSettings(Step):
 
     async def rollback(self, ctx: StepContext) -> None:
         await _restore(ctx, self._path, self.sudo)
-        for key in self.settings:
-            prior = ctx.ledger.recall(f"sysctl:{key}")
-            found = await sysctl.value(ctx.host, key, sudo=self.sudo)
-            # A setting that came with a module may be gone with it, or not have been there.
-            if prior is None or None in (prior["value"], found):
-                continue
-            if found != prior["value"]:
-                await sysctl.set_now(ctx.host, key, prior["value"], sudo=self.sudo)
+        (content,) = await ctx.host.batch(self.probe(ctx.host)[-1:])
+        # The file of before names those that were not wanted any more.
+        for key in (*self.settings, *self._unwanted(files.content(content, self._path))):
+            await self._set_back(ctx, key, ctx.ledger.recall(f"sysctl:{key}"))
+
+    async def _give_back(self, ctx: StepContext, key: str) -> None:
+        """Have a setting be again as it was before any run, if it is one of ours."""
+        if (prior := await ctx.ledger.recall_first(f"sysctl:{key}")) is None:
+            return
+        found = await sysctl.value(ctx.host, key, sudo=self.sudo)
+        await ctx.ledger.remember(f"sysctl:{key}", {"value": found})
+        await self._set_back(ctx, key, prior)
+
+    async def _set_back(self, ctx: StepContext, key: str, prior: priors.Prior | None) -> None:
+        found = await sysctl.value(ctx.host, key, sudo=self.sudo)
+        # A setting that came with a module may be gone with it, or not have been there.
+        if prior is None or None in (prior["value"], found):
+            return
+        if found != prior["value"]:
+            await sysctl.set_now(ctx.host, key, prior["value"], sudo=self.sudo)
+
+    def _unwanted(self, old: bytes) -> list[str]:
+        """What the file sets that is there, and nobody wants any more."""
+        return [key for key in sysctl.names_in(text.decoded(old)) if key not in self.settings]
 
     async def _set(self, host: Host, answers: Sequence[Completed]) -> None:
         """Set what is otherwise than wanted."""
