@@ -47,6 +47,12 @@ def test_names_with_slashes_may_have_dots_in_their_parts() -> None:
     assert sysctl.place_of("net/ipv4/conf/eth0.1/forwarding").endswith("/eth0.1/forwarding")
 
 
+def test_the_names_in_a_file_of_settings_are_known() -> None:
+    text = "# net.a = 1\n; net.b = 1\n\nvm.c=1\n -kernel.d = 1 2\nnothing\nvm.c = 2\n"
+
+    assert sysctl.names_in(text) == ("vm.c", "kernel.d")
+
+
 def test_modules_are_looked_for_by_the_name_that_the_kernel_has() -> None:
     assert on_this_machine(_asked("ip-vs")) == ("test", "-e", "/sys/module/ip_vs")
     assert not on_this_machine(lambda host: modules.loaded(host, "no-such-module"))

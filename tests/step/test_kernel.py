@@ -11,6 +11,7 @@ from tests.step.places import ApartPlace, MemoryLedger, SimPlace
 
 from kubexm.errors import StepFailed
 from kubexm.runner import facts
+from kubexm.runtime.ledger import Book, HostLedger
 from kubexm.sim import Machine, Script, WorldSettings
 from kubexm.step.contract import Step
 from kubexm.step.kernel import KernelModule, KernelSettings, NoSwap
@@ -95,6 +96,59 @@ def test_a_file_of_the_same_name_comes_back(place: SimPlace) -> None:
     assert place.state() == before
 
 
+def test_a_setting_that_is_not_wanted_any_more_goes_back(place: SimPlace) -> None:
+    book = Book("site")
+    swap, own = shown(place)[1], b"# ours\nnet.core.somaxconn = 4096\n"
+    place.wait(place.host.put("/etc/sysctl.d/90-x.conf", own))
+    place.run(FORWARDING, ledger=ledger(place, book))
+    less = KernelSettings("90-x", {"net.ipv4.ip_forward": 1})
+    later = ledger(place, Book("site", known=frozenset(book.found)))
+
+    verdict = place.verdict(less)
+    place.run(less, ledger=later)
+
+    wanted = "vm.swappiness is not wanted any more; `/etc/sysctl.d/90-x.conf` differs"
+    assert (verdict.sign, verdict.reason) == ("~", wanted)
+    assert "-vm.swappiness = 10\n" in verdict.diff
+    assert shown(place)[:2] == [b"1\n", swap]
+    assert place.verdict(less).satisfied
+
+    place.undo(less, ledger=later)
+    assert shown(place)[:2] == [b"1\n", b"10\n"]
+    assert place.verdict(FORWARDING).satisfied
+
+
+def test_a_setting_of_others_in_the_same_file_stays_as_it_is(place: SimPlace) -> None:
+    place.ask("sysctl", "-q", "-w", "net.core.somaxconn=8192")
+    place.wait(place.host.put("/etc/sysctl.d/90-x.conf", b"net.core.somaxconn = 8192\n"))
+
+    place.run(FORWARDING)
+
+    assert place.ask("cat", "/proc/sys/net/core/somaxconn") == "8192"
+
+
+def test_a_setting_that_is_gone_with_its_module_does_not_stand_in_the_way(place: SimPlace) -> None:
+    module = KernelModule("br_netfilter")
+    key = "net.bridge.bridge-nf-call-iptables"
+    place.run(module)
+    place.run(KernelSettings("90-x", {key: 0, "vm.swappiness": 10}))
+    place.undo(module)
+    less = KernelSettings("90-x", {"vm.swappiness": 10})
+
+    place.run(less)
+
+    assert place.verdict(less).satisfied
+
+
+def ledger(place: SimPlace, book: Book) -> HostLedger:
+    """A ledger as runs have it: what was there before any of them is known by the host alone."""
+
+    async def keep(entry: object) -> None:
+        pass
+
+    return HostLedger(place.host, book, keep, lambda: 0.0)
+
+
 def test_a_setting_that_comes_with_a_module_is_there_after_it(place: SimPlace) -> None:
     module = KernelModule("br_netfilter")
     setting = KernelSettings("90-x", {"net.bridge.bridge-nf-call-iptables": 0})
@@ -108,6 +162,45 @@ def test_a_setting_that_comes_with_a_module_is_there_after_it(place: SimPlace) -
     place.undo(setting)
     place.undo(module)
     assert not place.verdict(module).satisfied
+
+
+@pytest.mark.parametrize(
+    ("key", "delivered", "wanted"),
+    [
+        ("net.ipv4.tcp_keepalive_time", "7200", 1234),
+        ("net.ipv4.tcp_rmem", "4096 131072 6291456", "4096 262144 16777216"),
+        ("net.ipv4.ip_local_reserved_ports", "", "30000-32767"),
+        ("net.ipv4.conf.all.rp_filter", "0", 1),
+        ("net.ipv6.conf.default.disable_ipv6", "0", 1),
+        ("kernel.perf_event_paranoid", "3", -1),
+        ("kernel.core_pattern", "core", "/var/crash/%e.%p"),
+        ("fs.file-max", "9223372036854775807", 1_000_000),
+        ("vm.dirty_ratio", "20", 5),
+    ],
+)
+def test_ordinary_settings_can_be_rehearsed(
+    place: SimPlace, key: str, delivered: str, wanted: str | int
+) -> None:
+    step = KernelSettings("90-x", {key: wanted})
+
+    reason = place.verdict(step).reason
+    place.run(step)
+
+    assert reason.startswith(f"{key} is {delivered}, want {wanted};")
+    assert place.verdict(step).satisfied
+    place.undo(step)
+    assert place.verdict(step).reason == reason
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["net.ipv4.tcp_keepalive_tim", "vm.swapiness", "net.netfilter.nf_conntrack_max", "x.y"],
+)
+def test_a_setting_that_no_kernel_has_or_whose_module_is_not_loaded_is_refused(
+    place: SimPlace, key: str
+) -> None:
+    with pytest.raises(StepFailed, match=f"has no setting `{key}`"):
+        place.run(KernelSettings("90-x", {key: 1}))
 
 
 def test_a_module_in_use_is_left_and_that_is_told(tmp_path: Path) -> None:

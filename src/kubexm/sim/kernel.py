@@ -6,34 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 
 from kubexm.connector.base import Completed
+from kubexm.sim.kernelsettings import BROUGHT, SETTINGS
 from kubexm.sim.settings import Machine
 from kubexm.sim.shell import OK, Program, Shell, failed
 
 _HEAD = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
 SWAP = "/swapfile"
-SETTINGS = {
-    "fs.inotify.max_user_instances": "128",
-    "fs.inotify.max_user_watches": "65536",
-    "kernel.panic": "0",
-    "kernel.panic_on_oops": "0",
-    "net.core.somaxconn": "4096",
-    "net.ipv4.ip_forward": "0",
-    "net.ipv4.ip_local_port_range": "32768\t60999",
-    "net.ipv4.ip_local_reserved_ports": "",
-    "net.ipv6.conf.all.forwarding": "0",
-    "vm.max_map_count": "65530",
-    "vm.overcommit_memory": "0",
-    "vm.swappiness": "60",
-}
-"""What a host is delivered with."""
-_BRINGS = {
-    "br_netfilter": {
-        "net.bridge.bridge-nf-call-ip6tables": "1",
-        "net.bridge.bridge-nf-call-iptables": "1",
-    },
-    "nf_conntrack": {"net.netfilter.nf_conntrack_max": "262144"},
-}
-"""Settings that come with a module."""
 
 
 def place_of(key: str) -> str:
@@ -62,7 +40,7 @@ def sysctl(shell: Shell, args: Sequence[str]) -> Completed:
     place = place_of(key)
     if (found := shell.files.lookup(place)) is None:
         return failed(f"sysctl: cannot stat {place}: No such file or directory")
-    numbers = re.compile(r"\s*\d[\d\s]*")
+    numbers = re.compile(r"\s*-?\d+(\s+-?\d+)*\s*")
     if numbers.fullmatch(found.text) and not numbers.fullmatch(value):
         return failed(f'sysctl: setting key "{key}": Invalid argument')
     _set(shell, key, value)
@@ -82,7 +60,7 @@ def _load(shell: Shell, name: str) -> Completed:
     if shell.files.lookup(f"/sys/module/{name}") is not None:
         return OK
     shell.files.make_directory(f"/sys/module/{name}")
-    for key, value in _BRINGS.get(name, {}).items():
+    for key, value in BROUGHT.get(name, {}).items():
         place = place_of(key)
         shell.files.make_directory(place.rpartition("/")[0], parents=True)
         shell.files.write(place, f"{value}\n".encode())
@@ -93,7 +71,7 @@ def _unload(shell: Shell, name: str) -> Completed:
     if shell.files.lookup(f"/sys/module/{name}") is None:
         return failed(f"modprobe: FATAL: Module {name} is not in kernel.")
     shell.files.remove(f"/sys/module/{name}")
-    for key in _BRINGS.get(name, {}):
+    for key in BROUGHT.get(name, {}):
         shell.files.remove(place_of(key))
     return OK
 
