@@ -30,6 +30,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(2400)]
 HOSTS = ("node1", "node2", "node3", "node4")
 ROLES = {"control-plane": ["node1"], "worker": ["node2", "node3", "node4"]}
 MORE: dict[str, Any] = {"endpoint": {"kind": "haproxy"}}
+KERNEL = {"sysctl": {"net.ipv4.tcp_keepalive_time": "1234"}}
 KILLED = -9
 # Shares of all units: most come before there is a control plane, and half of the time after them.
 PREPARING, BEGINNING = (0.0, 0.85), (0.86, 0.94)
@@ -205,6 +206,32 @@ def test_a_worker_that_is_dead_from_the_start_comes_in_later(control: ClusterCon
     control.await_health()
 
 
+def test_a_worker_that_dies_later_holds_up_nobody_and_catches_up(control: ClusterControl) -> None:
+    control.declare(ROLES, **MORE, system=KERNEL)
+    with _off(control, "node4"):
+        # Only then would anybody wait for it: for a while the cluster takes it for alive.
+        _await_ready(control, {"node1", "node2", "node3"})
+        without = control.create()
+        assert _keepalive(control, "node1", "node2", "node3") == {"1234"}
+
+    assert without.code == 5, without.err
+    assert without.data["result"]["degraded"]
+    assert without.left_out() == {"node4"}
+    assert without.changed() == {
+        ("system/core/kernel/settings", "node1"),
+        *(("system/workers/kernel/settings", host) for host in ("node2", "node3")),
+    }
+
+    whole = control.create()
+
+    assert whole.code == 0, whole.err
+    assert whole.left_out() == set()
+    assert ("system/workers/kernel/settings", "node4") in whole.changed()
+    assert _keepalive(control, *HOSTS) == {"1234"}
+    assert _ready(control) == {*HOSTS}
+    control.await_health()
+
+
 def test_what_is_made_is_taken_away(
     control: ClusterControl, untouched: dict[str, frozenset[str]]
 ) -> None:
@@ -313,6 +340,20 @@ def _await_only_ill(control: ClusterControl, host: str) -> Answer:
             return found
         assert time.monotonic() < end, found.out
         time.sleep(1)
+
+
+def _await_ready(control: ClusterControl, hosts: set[str]) -> None:
+    """Wait until just these are nodes that take pods, as far as the cluster knows."""
+    end = time.monotonic() + 120
+    while (found := _ready(control)) != hosts:
+        assert time.monotonic() < end, found
+        time.sleep(1)
+
+
+def _keepalive(control: ClusterControl, *hosts: str) -> set[str]:
+    """What hosts have of the setting that is changed."""
+    key = "net.ipv4.tcp_keepalive_time"
+    return {control.on(host, "sysctl", "-n", key).strip() for host in hosts}
 
 
 def _ready(control: ClusterControl) -> set[str]:

@@ -101,11 +101,11 @@ class KernelSettings(Step):
         await self._set_back(ctx, key, prior)
 
     async def _set_back(self, ctx: StepContext, key: str, prior: priors.Prior | None) -> None:
+        if prior is None:
+            return
         found = await sysctl.value(ctx.host, key, sudo=self.sudo)
         # A setting that came with a module may be gone with it, or not have been there.
-        if prior is None or None in (prior["value"], found):
-            return
-        if found != prior["value"]:
+        if None not in (prior["value"], found) and found != prior["value"]:
             await sysctl.set_now(ctx.host, key, prior["value"], sudo=self.sudo)
 
     def _unwanted(self, old: bytes) -> list[str]:
