@@ -147,3 +147,19 @@ def test_a_worker_may_have_the_authority_before_it_joins_where_we_lay_it(tmp_pat
     assert isinstance(other, Joined)
     assert member.ignore_errors == ("NumCPU", "FileAvailable--etc-kubernetes-pki-ca.crt")
     assert other.ignore_errors == ("NumCPU",)
+
+
+def test_a_control_plane_with_a_taint_of_its_own_keeps_the_usual_one(tmp_path: Path) -> None:
+    own = {"key": "example.com/rack", "value": "a", "effect": "PreferNoSchedule"}
+    hosts = [
+        {"name": "cp1", "address": "10.0.0.11", "taints": [own]},
+        {"name": "cp2", "address": "10.0.0.12"},
+        {"name": "both", "address": "10.0.0.13", "taints": [own]},
+    ]
+    groups = {"control-plane": ["cp1", "cp2", "both"], "worker": ["both"]}
+
+    plan = planned(written(tmp_path, hosts=hosts, roleGroups=groups))
+
+    usual = {"key": "node-role.kubernetes.io/control-plane", "value": "", "effect": "NoSchedule"}
+    taints = {host.name: host.vars["node"]["taints"] for host in plan.hosts if "node" in host.vars}
+    assert taints == {"cp1": (own, usual), "cp2": None, "both": (own,)}

@@ -16,6 +16,8 @@ from kubexm.task.context import API_PORT, ClusterContext, url
 from kubexm.templates.contexts.kubeadm import Node, Taint
 
 LOOPBACK = "127.0.0.1"
+_USUAL = Taint(key="node-role.kubernetes.io/control-plane")
+"""What kubeadm gives a control plane."""
 _KNOWN_AUTHORITY = "FileAvailable--etc-kubernetes-pki-ca.crt"
 
 
@@ -40,14 +42,24 @@ def variables(ctx: ClusterContext) -> dict[str, dict[str, Any]]:
 
 def _node(ctx: ClusterContext, member: Member) -> Node:
     """The kube node that a host becomes; its kubelet is told its addresses elsewhere."""
-    is_plane = CONTROL_PLANE in member.roles
-    taints = tuple(Taint(key=t.key, value=t.value, effect=t.effect) for t in member.taints)
-    keeps_default = is_plane and WORKER not in member.roles and not taints
     return Node(
         name=member.name,
-        taints=None if keeps_default else taints,
+        taints=_taints(member),
         ignored_errors=ctx.spec.kubernetes.kubeadm.ignore_preflight_errors,
     )
+
+
+def _taints(member: Member) -> tuple[Taint, ...] | None:
+    """Those of the file, beside what keeps pods away from a control plane that is no worker.
+
+    None for what kubeadm gives a kube node by itself, which it does not if it is given any.
+    """
+    own = tuple(Taint(key=t.key, value=t.value, effect=t.effect) for t in member.taints)
+    if CONTROL_PLANE not in member.roles or WORKER in member.roles:
+        return own
+    given = {(taint.key, taint.effect) for taint in own}
+    usual = () if (_USUAL.key, _USUAL.effect) in given else (_USUAL,)
+    return (*own, *usual) if own else None
 
 
 def _ignored_errors(ctx: ClusterContext, *, is_certified: bool) -> list[str]:
