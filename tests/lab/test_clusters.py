@@ -60,7 +60,11 @@ kind: Service
 metadata: {name: web}
 spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
 """
-
+POLICY = """
+apiVersion: audit.k8s.io/v1
+kind: Policy
+rules: [{level: %s}]
+"""
 KEEPER = """
 apiVersion: v1
 kind: PersistentVolumeClaim
@@ -97,6 +101,12 @@ class Life:
         """When a service of each host was started last."""
         words = ("systemctl", "show", "--value", "--property", "ExecMainStartTimestampMonotonic")
         return {host: int(self.control.on(host, *words, service)) for host in HOSTS}
+
+    def served_since(self) -> str:
+        """When the API server began."""
+        began = "jsonpath={.status.containerStatuses[0].state.running.startedAt}"
+        named = ("pod", "kube-apiserver-node1", "-n", "kube-system")
+        return self.control.kubectl("get", *named, "-o", began)
 
 
 @pytest.fixture(scope="module")
@@ -281,6 +291,27 @@ def test_settings_of_kube_proxy_reach_its_pods(life: Life) -> None:
     pods = life.control.kubectl(*system, "pods", "-l", "k8s-app=kube-proxy", "-o", marks)
     assert len(pods.split()) == len(HOSTS)
     assert life.control.create().changed() == set()
+
+
+def test_a_changed_audit_policy_has_the_api_server_begin_anew(life: Life) -> None:
+    policy = life.control.file.with_name("policy.yaml")
+    audit = {"apiServer": {"audit": {"enabled": True, "policy": policy.name}}}
+    life.control.declare(ROLES, OF_HOSTS, **{**CHANGED, "kubernetes": {**KUBELET, **audit}})
+    policy.write_text(POLICY % "Metadata")
+    begun = life.control.create()
+    assert begun.code == 0, begun.err
+    served_since = life.served_since()
+    policy.write_text(POLICY % "None")
+
+    changed = life.control.create()
+
+    assert changed.code == 0, changed.err
+    assert changed.changed() == {
+        ("control-plane/prepare/audit-policy", "node1"),
+        ("control-plane/prepare/patch-1", "node1"),
+        ("control-plane/settings/node1", "node1"),
+    }
+    assert life.served_since() > served_since
 
 
 def test_what_it_stands_on_can_not_be_changed(life: Life) -> None:
