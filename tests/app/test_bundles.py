@@ -25,6 +25,15 @@ from kubexm.resource.store import Store
 from kubexm.runtime.secrets import SecretVault
 
 ROUTED = "  network: {plugin: routed}\n"
+ADDONS = """\
+  addons:
+  - name: web
+    inline: |
+      apiVersion: v1
+      kind: Pod
+      metadata: {name: web}
+      spec: {containers: [{name: web, image: "nginx:1.25"}]}
+"""
 NEEDS = Needs(kubernetes="v1.36.3", network="routed")
 
 
@@ -106,6 +115,35 @@ class TestBuilding:
         built = await build(wanted, home, tmp_path / "b.tar.zst", tmp_path / "own.tar")
 
         assert built.manifest.images["mine.lan/app:7"].architectures.keys() == {"amd64"}
+
+    async def test_images_that_objects_of_add_ons_name_are_in_it_and_are_missed(
+        self, depot: Depot, wanted: BillParams, home: Home, tmp_path: Path
+    ) -> None:
+        assert wanted.file is not None
+        plain = await build(wanted, home, tmp_path / "plain.tar.zst")
+        wanted.file.write_text(f"{wanted.file.read_text()}{ADDONS}")
+        depot.add("docker.io/library/nginx:1.25")
+
+        [missing] = bundles.check(plain.path, wanted)
+        built = await build(wanted, home, tmp_path / "b.tar.zst")
+
+        image = "the image `docker.io/library/nginx:1.25` for amd64"
+        assert missing.message == f"{image} is missing: the add-on `web` runs it"
+        assert "docker.io/library/nginx:1.25" in built.manifest.images
+        assert bundles.check(built.path, wanted) == []
+        assert built.warnings == ()
+
+    async def test_that_images_of_a_chart_are_not_known_is_told(
+        self, depot: Depot, wanted: BillParams, home: Home, tmp_path: Path
+    ) -> None:
+        assert wanted.file is not None
+        chart = "  - {name: shown, chart: {name: mine.tgz}}\n"
+        wanted.file.write_text(f"{wanted.file.read_text()}{ADDONS}{chart}")
+
+        [note] = bundles.notes(wanted)
+
+        assert note.where == "the add-on `shown`"
+        assert "the images of the chart `mine.tgz` are not known" in note.message
 
     async def test_other_architectures_can_be_asked_for(
         self, depot: Depot, wanted: BillParams, home: Home, tmp_path: Path

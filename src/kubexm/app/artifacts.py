@@ -86,7 +86,7 @@ def _billed(sought: Sought) -> Billed:
         catalogs=params.catalogs,
         allow_literal_secrets=params.allow_literal_secrets,
     )
-    return billed(wanted, sought.facts)
+    return billed(wanted, sought.facts, is_bundled=sought.bundle is not None)
 
 
 async def _not_outside(

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from kubexm.app import clusters
+from kubexm.app import addon_images, clusters
 from kubexm.app.cluster_hosts import MACHINES
 from kubexm.app.params import ClusterParams
 from kubexm.app.remembered import Facts, stored_facts
@@ -50,15 +50,18 @@ class Billed(msgspec.Struct, frozen=True):
     cluster: Cluster | None = None
 
 
-def billed(params: BillParams, facts: Facts | None = None) -> Billed:
+def billed(params: BillParams, facts: Facts | None = None, *, is_bundled: bool = False) -> Billed:
     """The bill; `InvalidInput` with all that is wrong with the file, or can't be had.
 
-    `facts`: what hosts have told just now, beside what the store knows of them.
+    `facts`: what hosts have told just now, beside what the store knows of them; `is_bundled`:
+    whether it is for a bundle, which has what add-ons run too. Elsewhere that is for the kubelet.
     """
     known = catalog.load(params.catalogs)
     cluster = _cluster(params, known)
     if cluster is not None:
-        needs = declared.needs(cluster.declared, _told(cluster.declared.name, facts or {}))
+        told = _told(cluster.declared.name, facts or {})
+        named = addon_images.named(cluster) if is_bundled else ()
+        needs = declared.needs(cluster.declared, told, named_images=named)
     else:
         needs = Needs(kubernetes=params.kubernetes or "", keeps_time=True)
     if params.architectures:

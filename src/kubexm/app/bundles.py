@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
+from kubexm.app import addon_images
 from kubexm.app.bills import BillParams, billed, sources, unlocked
 from kubexm.common.paths import Home
 from kubexm.common.secrets import SecretRef, is_reference
@@ -58,16 +60,16 @@ async def build(
     params: BuildParams, home: Home, vault: SecretVault, progress: Progress | None = None
 ) -> Built:
     """Fetch what is not in the store of artifacts, and write all of it into one file."""
-    found = await in_thread(billed, params.wanted)
+    found = await in_thread(partial(billed, params.wanted, is_bundled=True))
     await in_thread(_require_place, params.output)
     places, store = sources(found.cluster, vault), Store(home.artifacts)
     extra = await in_thread(take_images, params.images, store)
     await gather(found.bill, store, places, progress)
     manifest = await bundle_build.build(found.bill, store, params.output, extra, progress)
     size = await in_thread(lambda: params.output.stat().st_size)
-    return Built(
-        params.output, size, manifest, _warnings(found.bill.warnings, unlocked(found.bill))
-    )
+    warnings = _warnings(found.bill.warnings, unlocked(found.bill))
+    noted = () if found.cluster is None else addon_images.notes(found.cluster)
+    return Built(params.output, size, manifest, (*warnings, *noted))
 
 
 def show(path: Path) -> Manifest:
@@ -87,7 +89,13 @@ def diff(old: Path, new: Path) -> list[Difference]:
 
 def check(path: Path, wanted: BillParams) -> list[Problem]:
     """What a bundle lacks for a cluster."""
-    return bundle.missing(bundle.contents(path), billed(wanted).bill)
+    return bundle.missing(bundle.contents(path), billed(wanted, is_bundled=True).bill)
+
+
+def notes(wanted: BillParams) -> list[Problem]:
+    """What nobody can tell of a bundle for a cluster, and what helps no pod though it is there."""
+    cluster = billed(wanted).cluster
+    return [] if cluster is None else [*addon_images.notes(cluster)]
 
 
 async def push(

@@ -5,12 +5,13 @@ All of it is a rule like those between keys, so that a mistake elsewhere hides n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from kubexm.app import contents
+from kubexm.app.addon_images import objects
 from kubexm.app.cluster_hosts import named_host
 from kubexm.app.contents import Judge
 from kubexm.config.model.addons import AddonSpec
@@ -210,22 +211,12 @@ def _not_yaml(text: str, place: DataPath, said: str = "found ") -> list[Finding]
 
 def _nameless(text: str, place: DataPath) -> Iterator[Finding]:
     """Objects that do not say what they are, or what they are called."""
-    for at, one in enumerate(_objects(formats.parsed(text, "manifests")), 1):
+    for at, one in enumerate(objects(formats.parsed(text, "manifests")), 1):
         if missing := [key for key in ("apiVersion", "kind") if not isinstance(one.get(key), str)]:
             lacking = " and ".join(f"`{key}`" for key in missing)
             yield Finding(place, f"object {at} has no {lacking}", _OBJECTS)
         elif not _is_named(one):
             yield Finding(place, f"object {at}, a {one['kind']}, has no `metadata.name`", _NAME)
-
-
-def _objects(documents: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
-    """The objects of documents, each of which may be a list of some."""
-    for one in documents:
-        items = one.get("items") if str(one.get("kind", "")).endswith("List") else None
-        if isinstance(items, list):
-            yield from _objects(item for item in items if isinstance(item, Mapping))
-        else:
-            yield one
 
 
 def _is_named(one: Mapping[str, Any]) -> bool:

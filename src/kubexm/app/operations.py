@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from kubexm.app import across, bills, clusters, deleting, lasting, misfits, versions
+from kubexm.app import across, addon_images, bills, clusters, deleting, lasting, misfits, versions
 from kubexm.app.cluster_hosts import MACHINES, inventory
 from kubexm.app.named import HOOKS
 from kubexm.app.params import OperationParams
@@ -126,7 +126,8 @@ def _context(
     spec = cluster.declared.spec
     files = OperatorFiles(cluster.document.directory, digests)
     templates = params.templates or (files.path(spec.templates) if spec.templates else None)
-    needs = declared.needs(cluster.declared, arch, families=("apt", "rpm", "zypper"))
+    named = addon_images.named(cluster, files) if params.bundle is not None else ()
+    needs = declared.needs(cluster.declared, arch, ("apt", "rpm", "zypper"), named)
     return ClusterContext(
         declared=cluster.declared,
         catalog=known,
@@ -180,6 +181,8 @@ def _with_variables(
 
 def _warnings(ctx: ClusterContext, cluster: Cluster) -> Iterator[Problem]:
     yield from versions.untested(cluster, ctx.bill.warnings)
+    if ctx.is_bundled:
+        yield from addon_images.notes(cluster, ctx.files)
     unknown = [file for file in ctx.bill.binaries if not file.sha256]
     if unknown and not ctx.is_bundled:
         names = ", ".join(sorted({f"{file.component} {file.version}" for file in unknown}))

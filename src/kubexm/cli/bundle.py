@@ -140,6 +140,7 @@ def check(
         allow_literal_secrets=allow_literal_secrets,
     )
     missing = bundles.check(bundle, wanted)
+    warn(bundles.notes(wanted))
     if output != "text":
         document({"bundle": str(bundle), "missing": missing}, output)
     elif missing:

@@ -10,7 +10,7 @@ from kubexm.config.model.endpoint import EndpointKind
 from kubexm.config.rules.rule import Declared
 from kubexm.resource.catalog import ChartRelease
 from kubexm.resource.entries import ARCHES, Arch, Family
-from kubexm.resource.needs import Endpoint, Needs, Storage, Tool
+from kubexm.resource.needs import Endpoint, NamedImage, Needs, Storage, Tool
 
 _ENDPOINTS: Mapping[EndpointKind, Endpoint] = MappingProxyType(
     {
@@ -26,12 +26,16 @@ _UNKNOWN: Mapping[str, Arch] = MappingProxyType({})
 
 
 def needs(
-    cluster: Declared, arch: Mapping[str, Arch] = _UNKNOWN, families: tuple[Family, ...] = ()
+    cluster: Declared,
+    arch: Mapping[str, Arch] = _UNKNOWN,
+    families: tuple[Family, ...] = (),
+    named_images: tuple[NamedImage, ...] = (),
 ) -> Needs:
     """What a declared cluster needs.
 
     `arch`: what is known of hosts, by name, where the file says nothing; `families`: what installs
-    packages on the hosts, if packages have to be at hand too.
+    packages on the hosts, if packages have to be at hand too; `named_images`: what its add-ons run,
+    if that has to be.
     """
     spec = cluster.spec
     return Needs(
@@ -48,6 +52,7 @@ def needs(
         addons=tuple(addon.component for addon in spec.addons if addon.component is not None),
         charts=tuple(_charts(cluster)),
         extra_images=tuple(filter(None, [spec.container_runtime.sandbox_image])),
+        named_images=named_images,
         families=families,
         keeps_time=spec.system.ntp.enabled,
         logins=any(each.auth is not None for each in spec.container_runtime.registries.values()),

@@ -15,7 +15,7 @@ from kubexm.errors import InvalidInput, Problem
 from kubexm.resource import images, versions
 from kubexm.resource.catalog import KUBERNETES, Catalog, ChartRelease, Download
 from kubexm.resource.entries import Arch, Family
-from kubexm.resource.needs import Needs
+from kubexm.resource.needs import NamedImage, Needs
 from kubexm.resource.parts import KUBE_NODES, OWN_REGISTRY, Part, parts, system_parts
 from kubexm.resource.private_names import private
 
@@ -47,7 +47,10 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     architectures: tuple[Arch, ...]
     used_on: tuple[str, ...]
+    """The roles of hosts that have it by the name that they pull."""
     reasons: tuple[str, ...]
+    named_on: tuple[str, ...] = ()
+    """The roles of hosts that have it by the name of its project, as objects of add-ons name it."""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -90,7 +93,7 @@ class BillOfMaterials(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _Item = TypeVar("_Item", Binary, Image, Chart, SystemPackage)
-_TOGETHER = ("architectures", "reasons", "used_on")
+_TOGETHER = ("architectures", "named_on", "reasons", "used_on")
 
 
 def bill(catalog: Catalog, *needs: Needs) -> BillOfMaterials:
@@ -144,6 +147,8 @@ class _Plan:
         self.charts += [Chart(**asdict(chart), reasons=_ASKED) for chart in needs.charts]
         for text in needs.extra_images:
             self._add_image(text, Part("", (), KUBE_NODES, *_ASKED))
+        for named in needs.named_images:
+            self._add_named(named)
         self.packages += self._system_packages()
 
     def _add(self, part: Part) -> None:
@@ -182,6 +187,35 @@ class _Plan:
             reasons=(part.reason,),
         )
         self.images.append(made)
+
+    def _add_named(self, named: NamedImage) -> None:
+        """An image by the name that pods ask containerd for."""
+        machines = self._needs.architectures
+        if named.architectures:
+            machines = tuple(arch for arch in machines if arch in named.architectures)
+        name = self._asked(_as_pods_ask, named)
+        pulled = self._pulled_already(name) if name else None
+        if name is None or pulled is None or not machines:
+            return
+        made = Image(
+            name=str(name),
+            pulled_as=pulled,
+            component="",
+            version="",
+            architectures=machines,
+            used_on=(),
+            reasons=(named.reason,),
+            named_on=KUBE_NODES,
+        )
+        self.images.append(made)
+
+    def _pulled_already(self, name: images.Reference) -> str | None:
+        """The name that hosts pull it by for us, so that no image is there twice."""
+        known = (image.pulled_as for image in self.images if image.name == str(name))
+        if (found := next(known, None)) is not None:
+            return found
+        pulled = self._asked(self._pulled, name, "")
+        return None if pulled is None else str(pulled)
 
     def _system_packages(self) -> Iterator[SystemPackage]:
         for part in system_parts(self._needs):
@@ -262,6 +296,16 @@ class _Plan:
             message = f"{error.message}: {details}" if details else error.message
             self.problems.append(Problem(message, hint=error.hint))
             return None
+
+
+def _as_pods_ask(named: NamedImage) -> images.Reference:
+    """The name by which containerd looks for the image of a pod: of tag and digest, the digest."""
+    try:
+        name = images.parse(named.name)
+    except InvalidInput as error:
+        message = f"{error.message}, and {named.reason}"
+        raise InvalidInput(message, problems=error.problems, hint=error.hint) from error
+    return replace(name, tag="") if name.digest else name
 
 
 def _merged(items: Iterable[_Item]) -> tuple[_Item, ...]:

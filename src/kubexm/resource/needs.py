@@ -17,6 +17,15 @@ Storage = Literal["local-path", "nfs"]
 Tool = Literal["crictl", "helm"]
 
 
+class NamedImage(msgspec.Struct, frozen=True, kw_only=True):
+    """An image that kube nodes need by the name that somebody calls it by."""
+
+    name: str
+    reason: str
+    architectures: tuple[str, ...] = ()
+    """Those that it is run on, as far as that is said; else those of all hosts."""
+
+
 class Needs(msgspec.Struct, frozen=True, kw_only=True):
     """One cluster, or one part of a fleet; several can be met by one bill of materials."""
 
@@ -36,6 +45,8 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     """Further components of the catalog."""
     charts: tuple[ChartRelease, ...] = ()
     extra_images: tuple[str, ...] = ()
+    named_images: tuple[NamedImage, ...] = ()
+    """What objects of add-ons run, which call it so whatever registry we have."""
     families: tuple[Family, ...] = ()
     """What installs packages on the hosts; none if they have them already."""
     keeps_time: bool = False

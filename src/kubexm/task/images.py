@@ -1,7 +1,8 @@
 """Container images on the hosts that run them, before anything waits for them.
 
 Hosts pull what they need, unless all comes out of a bundle: then it is sent to them. Where the
-cluster has a registry of its own, images are pushed there once, and pulled by everyone.
+cluster has a registry of its own, images are pushed there once, and pulled by everyone. What
+objects of add-ons run the kubelet pulls, by the name that they call it; out of a bundle it is sent.
 """
 
 from __future__ import annotations
@@ -31,7 +32,11 @@ _AGAIN = RetryPolicy(attempts=4, delay=3.0, exponential_backoff=True)
 @task("images")
 def stored(ctx: ClusterContext) -> ExecutionFragment | None:
     """Images that go through this machine, once something turns out to need them."""
-    wanted = (image for image in ctx.bill.images if is_sent(ctx, image) or is_pushed(ctx, image))
+    wanted = (
+        image
+        for image in ctx.bill.images
+        if is_sent(ctx, image) or is_pushed(ctx, image) or image.named_on
+    )
     return parallel(*(_stored(ctx, image) for image in wanted))
 
 
@@ -44,8 +49,12 @@ def _stored(ctx: ClusterContext, image: Image) -> ExecutionFragment | None:
 @task("images")
 def present(ctx: ClusterContext) -> ExecutionFragment | None:
     """The images of Kubernetes and of what runs on it."""
-    pods = (image for image in ctx.bill.images if image.component not in _BESIDE)
-    return parallel(*(_present(ctx, image, _hosts(ctx, image), "k8s.io") for image in pods))
+    pods = [image for image in ctx.bill.images if image.component not in _BESIDE]
+    named = (image for image in ctx.bill.images if image.named_on)
+    return parallel(
+        *(_present(ctx, image, _hosts(ctx, image), "k8s.io") for image in pods),
+        *(_named(ctx, image) for image in named if not _is_named_already(ctx, image)),
+    )
 
 
 def beside(ctx: ClusterContext, component: str, hosts: Sequence[str]) -> ExecutionFragment:
@@ -86,7 +95,10 @@ def is_sent(ctx: ClusterContext, image: Image) -> bool:
 
 def is_pushed(ctx: ClusterContext, image: Image) -> bool:
     """Whether hosts get an image from the registry that the cluster has for itself."""
-    return bool(ctx.registries) and image.component != OWN_REGISTRY
+    if not ctx.registries or image.component == OWN_REGISTRY:
+        return False
+    # The digest of an image is that for all machines, and what lies here may be for some of them.
+    return bool(image.used_on) or "@" not in image.name
 
 
 def _present(
@@ -105,8 +117,29 @@ def _present(
     return node(ctx.image_titles[image.name], step, on=hosts, retry=_AGAIN, limits=limits)
 
 
+def _named(ctx: ClusterContext, image: Image) -> ExecutionFragment | None:
+    """An image as objects of add-ons name it, which know of no registry of ours."""
+    value = _value(ctx, image)
+    step = ImagePresent(name=image.name, source="store", namespace="k8s.io", value=value)
+    limits = ResourceConstraints(pools=(UPLOADS,))
+    title, hosts = f"{ctx.image_titles[image.name]}-as-named", _having(ctx, image, image.named_on)
+    return node(title, step, on=hosts, retry=_AGAIN, limits=limits)
+
+
+def _is_named_already(ctx: ClusterContext, image: Image) -> bool:
+    """Whether pods have it by that name as soon as its hosts have it."""
+    return image.component not in _BESIDE and is_sent(ctx, image) and image.name == image.pulled_as
+
+
 def _hosts(ctx: ClusterContext, image: Image) -> tuple[str, ...]:
-    return ctx.having(*(ROLES[role] for role in image.used_on))
+    named = image.named_on if _is_named_already(ctx, image) else ()
+    return _having(ctx, image, (*image.used_on, *named))
+
+
+def _having(ctx: ClusterContext, image: Image, roles: Sequence[str]) -> tuple[str, ...]:
+    """The hosts of some roles of the bill, as far as the image is for their architecture."""
+    found = ctx.having(*(ROLES[role] for role in roles))
+    return tuple(host for host in found if ctx.arch[host] in image.architectures)
 
 
 def _value(ctx: ClusterContext, image: Image) -> str:
