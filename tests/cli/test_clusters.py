@@ -49,6 +49,19 @@ def test_a_cluster_is_known_by_its_name_once_it_was_begun(kubexm: Kubexm, file: 
     assert "created, simulated" in kubexm("get", "clusters").out
 
 
+def test_a_cluster_is_shown_with_the_labels_of_its_file(kubexm: Kubexm, file: Path) -> None:
+    labelled = "{name: demo, labels: {team: shop, example.com/tier: '1'}}"
+    file.write_text(FILE.replace("{name: demo}", labelled, 1))
+    created(kubexm, file)
+
+    (listed,) = json.loads(kubexm("get", "clusters", "-o", "json").out)["clusters"]
+    shown = json.loads(kubexm("get", "cluster", "demo", "-o", "json").out)["cluster"]
+
+    assert listed["labels"] == shown["labels"] == {"team": "shop", "example.com/tier": "1"}
+    assert "team: shop\n" in kubexm("get", "clusters", "-o", "yaml").out
+    assert "labels:      team=shop, example.com/tier=1\n" in kubexm("get", "cluster", "demo").out
+
+
 def test_one_cluster_is_told_with_its_hosts(kubexm: Kubexm, file: Path) -> None:
     created(kubexm, file)
 

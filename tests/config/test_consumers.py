@@ -432,7 +432,7 @@ ELSEWHERE = {
     "spec.containerRuntime.kind": "has one value",
     "spec.preflight.clockOffset": "judged across hosts before a run: tests/app/test_preflight.py",
     "spec.storage.nfs.version": "the catalog has one; another is refused, as below",
-    "metadata.labels": "words about the cluster for lists of clusters, which the store keeps",
+    "metadata.labels": "shown with the cluster by `kubexm get`: tests/cli/test_clusters.py",
 }
 """Keys that change no plan, and where they count."""
 

@@ -91,6 +91,7 @@ def _about(ctx: ClusterContext, cluster: Cluster) -> About:
         lasting=lasting.of(cluster),
         registries=bills.declared_registries(cluster),
         workloads=workloads.laid(ctx),
+        labels=dict(declared.labels),
     )
 
 

@@ -135,6 +135,7 @@ def data(cluster: KnownCluster) -> dict[str, Any]:
     about = cluster.about
     return {
         "name": cluster.name,
+        "labels": about.labels,
         "state": cluster.state,
         "since": cluster.since,
         "kubernetes": about.version,
@@ -177,8 +178,10 @@ def _state(cluster: KnownCluster) -> str:
 
 def _text(cluster: KnownCluster) -> str:
     about = cluster.about
+    labels = ", ".join(f"{name}={value}" for name, value in about.labels.items())
     facts = {
         "cluster": cluster.name,
+        **({"labels": labels} if labels else {}),
         "state": _state(cluster),
         "since": f"{cluster.since:%Y-%m-%d %H:%M:%S} UTC",
         "kubernetes": about.version,

@@ -34,3 +34,5 @@ class About(msgspec.Struct, frozen=True, rename="camel"):
     """How registries are reached that images and charts are taken from, by their names."""
     workloads: tuple[str, ...] = ()
     """What kubexm itself has laid into it that runs pods: `NAMESPACE/KIND/NAME`."""
+    labels: dict[str, str] = {}
+    """Words about it, as its file has them."""

@@ -105,7 +105,7 @@ def checked(
 
 
 def _declared(file: ClusterFile) -> Declared:
-    return Declared(file.metadata.name, file.spec, members(file.spec))
+    return Declared(file.metadata.name, file.spec, members(file.spec), file.metadata.labels)
 
 
 def _broken(

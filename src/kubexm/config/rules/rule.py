@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
@@ -24,6 +24,8 @@ class Declared(msgspec.Struct, frozen=True):
     name: str
     spec: ClusterSpec
     members: tuple[Member, ...]
+    labels: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """Words about it."""
 
     def having(self, role: str) -> tuple[Member, ...]:
         """The hosts of a role."""
