@@ -7,7 +7,9 @@ from textwrap import dedent, indent
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests import virtual
+from tests.resource import made_images
 
 from kubexm.app import addon_images, clusters, planning, runs
 from kubexm.app.bills import BillParams, billed
@@ -16,8 +18,9 @@ from kubexm.app.params import ClusterParams, OperationParams, PlanParams, RunPar
 from kubexm.app.planning import Planned
 from kubexm.common.paths import Home
 from kubexm.errors import InvalidCluster, InvalidInput
-from kubexm.resource import bundle_archive
+from kubexm.resource import bundle_archive, bundle_build, catalog, images, materials
 from kubexm.resource.bundle_manifest import Manifest
+from kubexm.resource.needs import Needs
 from kubexm.resource.store import Store
 from kubexm.sim import World, containers
 
@@ -38,6 +41,7 @@ HUB = "docker.io/library"
 TERMS = (
     "{nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [%s]}}}"
 )
+CHART = "  - {name: it, chart: {name: podinfo, repository: 'https://m.lan/', version: 6.9.0}}\n"
 ON_AMD = "{matchExpressions: [{key: kubernetes.io/arch, operator: In, values: [amd64]}]}"
 ON_ANY = "{matchExpressions: [{key: x, operator: Exists}]}"
 
@@ -242,10 +246,7 @@ def test_what_can_not_be_known_and_what_does_not_help_is_told(tmp_path: Path) ->
         '{containers: [{image: "x:latest"}, {image: y}, {image: "z:1", imagePullPolicy: Always},'
         ' {image: "v:1"}, {image: w, imagePullPolicy: IfNotPresent}]}'
     )
-    chart = (
-        "  - {name: shown, chart: {name: podinfo, repository: 'https://m.lan/', version: 6.9.0}}\n"
-    )
-    file = written(tmp_path, inline(deployment(pod)) + chart)
+    file = written(tmp_path, inline(deployment(pod)) + CHART)
 
     told = [str(one) for one in addon_images.notes(clusters.read(ClusterParams(file)))]
 
@@ -253,6 +254,25 @@ def test_what_can_not_be_known_and_what_does_not_help_is_told(tmp_path: Path) ->
     assert [one.split("`")[3] for one in told[1:]] == ["x:latest", "y", "z:1"]
     assert {*told} <= {str(one) for one in planned(file).warnings}
     assert not {*told} & {str(one) for one in planned(file, None).warnings}
+
+
+@pytest.mark.parametrize(("addon", "hosts"), [(CHART, ["a"]), ("", [])])
+def test_what_was_brought_into_a_bundle_is_sent_where_charts_may_run_it(
+    tmp_path: Path, addon: str, hosts: list[str]
+) -> None:
+    file, path = written(tmp_path, inline(WEB) + addon), tmp_path / "b.tar.zst"
+    store = Store(tmp_path / "made")
+    needed = materials.bill(catalog.load(), Needs(kubernetes="v1.36.3", network="routed"))
+    one = replace(needed, binaries=(), charts=(), images=needed.images[:1])
+    images.record(made_images.image(store, one.images[0].name), store)
+    app = made_images.image(store, "mine.lan/app:7")
+    for _ in bundle_archive.written(bundle_build.described(one, store, (app,)), store, path):
+        pass
+
+    plan = planned(file, path)
+
+    given, on = steps(plan, "image").get("mine.lan/app:7", ({}, ()))
+    assert (given.get("source", "store"), sorted(on)) == ("store", hosts)
 
 
 def test_without_a_network_a_pod_of_an_add_on_has_its_image(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from kubexm.config.rules.rule import Declared
 from kubexm.document import problems
 from kubexm.document.source import DataPath
 from kubexm.errors import InvalidCluster, InvalidInput, Problem
-from kubexm.resource import images
+from kubexm.resource import bundle, images
 from kubexm.resource.needs import NamedImage
 from kubexm.task.operator_files import OperatorFiles
 from kubexm.templates import formats
@@ -62,6 +63,26 @@ def named(cluster: Cluster, files: OperatorFiles | None = None) -> tuple[NamedIm
         )
         for one in found
         if not _is_of_site(cluster.declared, one.image)
+    )
+
+
+def brought(cluster: Cluster, path: Path) -> tuple[NamedImage, ...]:
+    """The images of a bundle that may be of charts: those that nobody has named.
+
+    That there is no bundle is told by who opens it.
+    """
+    has_chart = any(addon.chart is not None for addon in cluster.declared.spec.addons)
+    if not has_chart or not path.is_file():
+        return ()
+    manifest = bundle.contents(path)
+    return tuple(
+        NamedImage(
+            name=name,
+            reason="it was brought into the bundle",
+            architectures=tuple(manifest.images[name].architectures),
+        )
+        for name in manifest.brought
+        if name in manifest.images
     )
 
 

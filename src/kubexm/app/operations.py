@@ -28,6 +28,7 @@ from kubexm.pipeline import create
 from kubexm.pipeline.whole import as_graph, indispensable
 from kubexm.resource import catalog, declared, materials
 from kubexm.resource.entries import ARCHES, Arch
+from kubexm.resource.needs import NamedImage
 from kubexm.sim.settings import Machine, WorldSettings
 from kubexm.spec.hooks import PlannedHooks, plan_hooks
 from kubexm.spec.inventory import InventoryHost
@@ -127,7 +128,10 @@ def _context(
     spec = cluster.declared.spec
     files = OperatorFiles(cluster.document.directory, digests)
     templates = params.templates or (files.path(spec.templates) if spec.templates else None)
-    named = addon_images.named(cluster, files) if params.bundle is not None else ()
+    named: tuple[NamedImage, ...] = ()
+    if params.bundle is not None:
+        named = addon_images.named(cluster, files)
+        named += addon_images.brought(cluster, params.bundle)
     needs = declared.needs(cluster.declared, arch, ("apt", "rpm", "zypper"), named)
     return ClusterContext(
         declared=cluster.declared,

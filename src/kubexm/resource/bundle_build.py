@@ -41,9 +41,8 @@ def described(bill: BillOfMaterials, store: Store, extra: Sequence[Image] = ()) 
     bundled = {
         image.name: _of_bill(image.name, image.architectures, store) for image in bill.images
     }
-    for image in extra:
-        if str(image.name) not in bundled:
-            bundled[str(image.name)] = _besides(image, architectures, store)
+    brought = {str(image.name): image for image in extra if str(image.name) not in bundled}
+    bundled |= {name: _besides(image, architectures, store) for name, image in brought.items()}
     blobs = {file.sha256: file.size for file in artifacts.values()}
     for each in bundled.values():
         blobs |= {sha256: _size(sha256, store) for sha256 in each.blobs}
@@ -52,6 +51,7 @@ def described(bill: BillOfMaterials, store: Store, extra: Sequence[Image] = ()) 
         architectures=architectures,
         artifacts=dict(sorted(artifacts.items())),
         images=dict(sorted(bundled.items())),
+        brought=tuple(sorted(brought)),
         blobs=dict(sorted(blobs.items())),
     )
 

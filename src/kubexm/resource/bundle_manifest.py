@@ -47,6 +47,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """By the keys of `kubexm.resource.keys`."""
     images: dict[str, BundledImage]
     """By their full names."""
+    brought: tuple[str, ...] = ()
+    """The images that no cluster file names, and somebody brought nevertheless."""
     blobs: dict[Sha256, Size]
     """Every file that follows, in this order."""
 
