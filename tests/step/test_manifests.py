@@ -113,6 +113,19 @@ def test_a_rollback_removes_what_is_new_and_brings_back_what_was_there(cluster: 
     assert old["data"] == {"a": "0"}
 
 
+def test_what_is_in_a_list_is_taken_back_as_objects_of_their_own(cluster: Make) -> None:
+    place = cluster(*NOTHING_YET)
+    item = "{apiVersion: v1, kind: ConfigMap, metadata: {name: shop}}"
+    listed = Applied("shop", content=f"apiVersion: v1\nkind: List\nitems: [{item}]\n")
+    place.run(listed)
+    place.forget()
+
+    place.undo(listed)
+
+    (gone,) = (formats.parsed(text, "manifests") for text in place.heard)
+    assert [(one["kind"], one["metadata"]) for one in gone] == [("ConfigMap", {"name": "shop"})]
+
+
 def test_the_store_does_not_learn_what_was_in_an_object(cluster: Make) -> None:
     place = cluster(kubectl("get", "**", stdout=shown(LIVE)), *NOTHING_YET)
 

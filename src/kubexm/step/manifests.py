@@ -269,7 +269,17 @@ def _named_in(manifests: str) -> Iterator[Object]:
     """The objects of manifests that others may have written: only their names have to be clear."""
     for part in _START.split(manifests):
         if any(line.strip() and not line.startswith("#") for line in part.split("\n")):
-            yield source.parse(part).data
+            yield from _each(source.parse(part).data)
+
+
+def _each(found: Object) -> Iterator[Object]:
+    """An object, or those of a list, which has no name itself."""
+    items = found.get("items") if str(found.get("kind", "")).endswith("List") else None
+    if not isinstance(items, list):
+        yield found
+        return
+    for one in items:
+        yield from _each(one)
 
 
 def _name(found: Object) -> tuple[str, str, str]:
