@@ -16,13 +16,14 @@ from kubexm.app.bundles import BuildParams, PushParams
 from kubexm.app.locks import LockParams
 from kubexm.common.paths import Home
 from kubexm.errors import InvalidCluster, InvalidInput, StepFailed
-from kubexm.resource import bundle_archive, catalog, layout
+from kubexm.resource import bundle, bundle_archive, catalog, layout
 from kubexm.resource.bundle_manifest import Manifest
 from kubexm.resource.fetch import Advance
 from kubexm.resource.materials import BillOfMaterials, bill
 from kubexm.resource.needs import Needs
 from kubexm.resource.store import Store
 from kubexm.runtime.secrets import SecretVault
+from kubexm.runtime.store_assets import StoreAssets
 
 ROUTED = "  network: {plugin: routed}\n"
 ADDONS = """\
@@ -132,6 +133,25 @@ class TestBuilding:
         assert "docker.io/library/nginx:1.25" in built.manifest.images
         assert bundles.check(built.path, wanted) == []
         assert built.warnings == ()
+
+    async def test_an_image_by_its_digest_is_in_it_for_the_machines_that_there_are(
+        self, depot: Depot, wanted: BillParams, home: Home, tmp_path: Path
+    ) -> None:
+        assert wanted.file is not None
+        digest = depot.add("docker.io/library/nginx:1.25").root.digest
+        addons = ADDONS.replace("nginx:1.25", f"nginx:1.25@{digest}")
+        wanted.file.write_text(f"{wanted.file.read_text()}{addons}")
+
+        built = await build(wanted, home, tmp_path / "b.tar.zst")
+
+        name, other = f"docker.io/library/nginx@{digest}", Store(tmp_path / "other")
+        await bundle.load(built.path, other)
+        assert bundles.check(built.path, wanted) == []
+        assert StoreAssets(other, outside=False).has_image(name, "amd64")
+        with (tmp_path / "image.tar").open("wb") as file:
+            StoreAssets(other).write_image(name, "amd64", name, file)
+        [image] = layout.read(tmp_path / "image.tar", Store(tmp_path / "host"))
+        assert str(image.name) == name
 
     async def test_that_images_of_a_chart_are_not_known_is_told(
         self, depot: Depot, wanted: BillParams, home: Home, tmp_path: Path
