@@ -152,6 +152,18 @@ def test_a_document_shows_commands_that_exist(document: Path) -> None:
         app.parse_args(command, exit_on_error=False, print_error=False)
 
 
+@pytest.mark.parametrize("guide", ["create-a-cluster", "describe-a-cluster"])
+def test_the_first_file_of_a_guide_is_written_and_sound(
+    guide: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    first = commands(ROOT / "docs" / "howto" / f"{guide}.md")[0]
+
+    assert first[:2] == ["config", "init"]
+    assert guarded(first) == 0
+    assert guarded(["config", "validate", "-f", "cluster.yaml"]) == 0
+
+
 def test_both_readmes_show_the_same_commands_and_outputs() -> None:
     english, chinese = (
         [found["body"] for found in blocks(ROOT / file, "console")]

@@ -235,10 +235,26 @@ def test_a_first_file_may_have_load_balancers(kubexm: Kubexm, tmp_path: Path) ->
     ]
 
 
-def test_hosts_with_ipv6_addresses_get_networks_of_ipv6(kubexm: Kubexm, tmp_path: Path) -> None:
+def test_a_first_file_may_have_ranges_of_hosts_alone(kubexm: Kubexm, tmp_path: Path) -> None:
     file = tmp_path / "new.yaml"
+    hosts = ("--host", "cp[1:3]=10.0.0.[11:13]", "--host", "w[1:2]=10.0.0.[21:22]")
 
-    answer = kubexm("config", "init", "-f", file, "--name", "six", "--host", "a[1:2]=fd00::[1:2]")
+    answer = kubexm("config", "init", "-f", file, "--name", "prod", *hosts)
+
+    assert (answer.code, answer.err) == (0, "")
+    assert "podCIDR" not in yaml.safe_load(file.read_text())["spec"]["network"]
+
+
+@pytest.mark.parametrize(
+    "hosts", [("a=fd00::1",), ("a[1:3]=fd00::[1:3]", "b=fd00::9"), ("a=[fd00::1]",)]
+)
+def test_hosts_with_ipv6_addresses_get_networks_of_ipv6(
+    hosts: tuple[str, ...], kubexm: Kubexm, tmp_path: Path
+) -> None:
+    file = tmp_path / "new.yaml"
+    words = [word for host in hosts for word in ("--host", host)]
+
+    answer = kubexm("config", "init", "-f", file, "--name", "six", *words)
 
     assert (answer.code, answer.err) == (0, "")
     assert kubexm("config", "validate", "-f", file).code == 0

@@ -10,7 +10,9 @@ import msgspec
 
 from kubexm.app import versions
 from kubexm.config.cluster import RULES, checked
-from kubexm.document import source
+from kubexm.document import ranges, source
+from kubexm.document.fields import as_ip, unbracketed
+from kubexm.document.ranges import BadRange
 from kubexm.document.source import CORRECT, DataPath
 from kubexm.errors import InvalidCluster, InvalidInput, Problem
 from kubexm.resource import catalog
@@ -90,8 +92,17 @@ def _answers(params: DraftParams, version: str) -> dict[str, Any]:
         **msgspec.structs.asdict(params),
         "version": version,
         "hosts": hosts,
-        "is_ipv6": all(":" in host["address"] for host in hosts),
+        "is_ipv6": all(_is_ipv6(host["address"]) for host in hosts),
     }
+
+
+def _is_ipv6(address: str) -> bool:
+    """Whether this is IPv6, also as a range, in which a colon stands between its ends."""
+    try:
+        found = as_ip(unbracketed(ranges.parse(address).first))
+    except BadRange:
+        return False  # told where the file is judged
+    return found is not None and found.version == 6
 
 
 def _no_hosts(written: Sequence[str]) -> Iterator[Problem]:
