@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,11 +20,14 @@ from kubexm.app.params import ClusterParams, OperationParams, PlanParams
 from kubexm.errors import KubexmError
 from kubexm.templates.merging import merged
 
+_ODD_PATHS = ("~nobody-at-all/x", "x" * 5000, "a\0b", "/dev/zero", "pipe", "..")
+_BESIDE = ("a.yaml", "ca.crt", "client.crt", "other.crt", "policy.yaml", "templates", "values.yaml")
 _WRONG: st.SearchStrategy[Any] = st.sampled_from(
     [
         *(None, True, -1, 0, 0.0005, 70_000),
-        *("", "x", "/", "-x", "a b", "..", "${x}", "é\n", "10.0.0.300", "fe80::1%eth0", "1.2.3"),
+        *("", "x", "/", "-x", "a b", "${x}", "é\n", "10.0.0.300", "fe80::1%eth0", "1.2.3"),
         *([], [1], ["-x"], {}, {"a": {"b": []}}, {"--x": "a\nb"}),
+        *_ODD_PATHS,
     ]
 )
 
@@ -55,11 +60,36 @@ def files(draw: st.DrawFn) -> dict[str, Any]:
     return data
 
 
+@st.composite
+def astray(draw: st.DrawFn) -> dict[str, Any]:
+    """A good file, of which one path leads to what is none of the files beside it."""
+    name, place = draw(st.sampled_from(_NAMING))
+    data = deepcopy(merged(merged(_BASE, CASES[name].around), CASES[name].added))
+    _put(data, place, draw(st.sampled_from(_ODD_PATHS)))
+    return data
+
+
+def _naming() -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Each case that names a file or a directory beside it, and where it does."""
+    for name, case in sorted(CASES.items()):
+        data = merged(merged(_BASE, case.around), case.added)
+        for path in _paths(data):
+            value: Any = data
+            for key in path:
+                value = value[key]
+            if isinstance(value, str) and value in _BESIDE:
+                yield name, path
+
+
+_NAMING = [*_naming()]
+
+
 @pytest.mark.slow
-@given(files())
+@given(st.one_of(files(), astray()))
 def test_every_file_is_planned_or_refused_with_a_reason(data: dict[str, Any]) -> None:
     with TemporaryDirectory() as directory:
         beside(Path(directory))
+        os.mkfifo(Path(directory) / "pipe")
         file = Path(directory) / "cluster.yaml"
         file.write_bytes(msgspec.json.encode(data))
         assert _outcome(file)

@@ -90,8 +90,8 @@ class Named:
 
     def _templates(self, cluster: Declared) -> Iterator[Finding]:
         written = cluster.spec.templates
-        directory = self._given or (self._files.path(written) if written else None)
         try:
+            directory = self._given or (self._files.path(written) if written else None)
             if directory is not None:
                 overlays.read(directory)
         except InvalidInput as error:

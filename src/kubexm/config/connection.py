@@ -12,6 +12,7 @@ import msgspec
 from kubexm.common.nearest import nearest
 from kubexm.common.secrets import SecretRef
 from kubexm.config.ssh import ConnectionFields, JumpSpec
+from kubexm.document import beside
 from kubexm.document.findings import Finding
 from kubexm.document.given import Given, Givens
 from kubexm.document.source import DataPath
@@ -83,21 +84,12 @@ def _bad_paths(one: Given, directory: Path | None) -> Iterator[Finding]:
         for number, text in enumerate(one.value):
             yield from _bad_paths(Given(text, (*one.place, number)), directory)
     elif one.value is not False:
-        path = _expanded(one.value)
+        path = beside.expanded(one.value)
         if path is None:
-            message = f"`{one.value.partition('/')[0]}` is nobody's home"
-            yield Finding(one.place, message, "write `~/PATH`, or the whole path")
+            yield Finding(one.place, beside.nobodys(one.value), beside.WHOLE_PATH)
         elif directory is None and not path.is_absolute():
             message = "a relative path, and the pipeline did not come from a file"
             yield Finding(one.place, message, "write the whole path")
-
-
-def _expanded(text: str) -> Path | None:
-    """The path with the home it begins with; None if there is no such home."""
-    try:
-        return Path(text).expanduser()
-    except RuntimeError:
-        return None
 
 
 class _Reached(msgspec.Struct, frozen=True):
@@ -213,7 +205,7 @@ class Connections:
 
     def _absolute(self, text: str) -> str:
         if (known := self._known_paths.get(text)) is None:
-            path = (self._directory or Path("/")) / (_expanded(text) or text)
+            path = (self._directory or Path("/")) / (beside.expanded(text) or text)
             known = self._known_paths[text] = str(path)
         return known
 

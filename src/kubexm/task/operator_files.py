@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from kubexm.common.digests import Digests
-from kubexm.document import source
+from kubexm.document import beside, source
 from kubexm.document.findings import Finding
 from kubexm.document.source import DataPath
-from kubexm.errors import InvalidFile
+from kubexm.errors import InvalidFile, InvalidInput
 
 LARGEST = 4 << 20
 """Bytes of a text that becomes a part of the plan."""
@@ -29,15 +28,15 @@ class OperatorFiles:
 
     def text(self, written: str, place: DataPath) -> str:
         """The text of a file; nothing if it can't be read, which is noted."""
-        path = self.path(written)
         try:
-            if path.stat().st_size > LARGEST:
+            with beside.opened(path := self.path(written)) as file:
+                content = file.read(LARGEST + 1)
+            if len(content) > LARGEST:
                 return self.note(place, f"`{written}` has more than 4 MiB", "make it smaller")
-            content = path.read_bytes()
             self.read[str(path)] = sha256(content).hexdigest()
             return content.decode()
-        except OSError as error:
-            return self._unreadable(path, error, place)
+        except (InvalidInput, OSError) as error:
+            return self._unreadable(written, error, place)
         except UnicodeDecodeError:
             return self.note(place, f"`{written}` is no text", "save it as UTF-8")
 
@@ -57,26 +56,28 @@ class OperatorFiles:
 
     def digest(self, written: str, place: DataPath) -> str:
         """The sha256 of a file that may be large; nothing if it can't be read, which is noted."""
-        path = self.path(written)
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError as error:
-            return self._unreadable(path, error, place)
-        try:
-            found = self.read[str(path)] = self._digests.of(descriptor)
-        finally:
-            os.close(descriptor)
-        return found
+            with beside.opened(path := self.path(written)) as file:
+                found = self.read[str(path)] = self._digests.of(file.fileno())
+            return found
+        except (InvalidInput, OSError) as error:
+            return self._unreadable(written, error, place)
 
     def path(self, written: str) -> Path:
-        """Where a file is that the cluster file names."""
-        return (self._directory or Path("/")) / Path(written).expanduser()
+        """Where a file is that the cluster file names; `InvalidInput` if that is nowhere."""
+        if (path := beside.expanded(written)) is None:
+            raise InvalidInput(beside.nobodys(written), hint=beside.WHOLE_PATH)
+        if "\0" in written:
+            raise InvalidInput("a path with a zero byte in it", hint="no file has such a name")
+        return (self._directory or Path("/")) / path
 
     def note(self, place: DataPath, message: str, hint: str) -> str:
         """Something that is wrong with what the cluster file names; there is no text then."""
         self.findings.append(Finding(place, message, hint))
         return ""
 
-    def _unreadable(self, path: Path, error: OSError, place: DataPath) -> str:
-        message = f"can't read `{path}`: {error.strerror}"
+    def _unreadable(self, written: str, error: InvalidInput | OSError, place: DataPath) -> str:
+        if isinstance(error, InvalidInput):
+            return self.note(place, error.message, error.hint)
+        message = f"can't read `{self.path(written)}`: {error.strerror}"
         return self.note(place, message, "see that it is there and may be read")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from io import TextIOWrapper
 from pathlib import Path
 
 import msgspec
 
 from kubexm.common.nearest import did_you_mean
+from kubexm.document import beside
 from kubexm.errors import InvalidInput, Problem
 from kubexm.templates import formats, render
 from kubexm.templates.context import Context, Template
@@ -47,15 +49,13 @@ def texts(directory: Path) -> Mapping[str, str]:
 
 
 def _found(directory: Path) -> tuple[dict[str, str], list[Problem]]:
-    if not directory.is_dir():
-        raise InvalidInput(
-            f"`{directory}` is no directory", hint="name one that holds FOLDER/NAME.j2 files"
-        )
     found: dict[str, str] = {}
     problems: list[Problem] = []
-    for file in _files(directory):
+    for file in _listed(directory):
         try:
-            found[_name(file, directory)] = file.read_text(encoding="utf-8")
+            name = _name(file, directory)
+            with beside.opened(file) as stream, TextIOWrapper(stream, "utf-8") as lines:
+                found[name] = lines.read()
         except (InvalidInput, OSError, UnicodeDecodeError) as error:
             problems.append(_unreadable(error, file))
     return found, problems
@@ -68,11 +68,21 @@ def _require_none(problems: Sequence[Problem], directory: Path) -> None:
         )
 
 
+def _listed(directory: Path) -> list[Path]:
+    hint = "name one that holds FOLDER/NAME.j2 files"
+    try:
+        if directory.is_dir():
+            return [*_files(directory)]
+    except OSError as error:
+        raise InvalidInput(f"can't read `{directory}`: {error.strerror}", hint=hint) from error
+    raise InvalidInput(f"`{directory}` is no directory", hint=hint)
+
+
 def _files(directory: Path) -> Iterator[Path]:
     """What may be meant as a template: no hidden file and no page about them."""
     for path in sorted(directory.rglob("*")):
         hidden = any(part.startswith(".") for part in path.relative_to(directory).parts)
-        if path.is_file() and not hidden and path.suffix != ".md":
+        if not path.is_dir() and not hidden and path.suffix != ".md":
             yield path
 
 
