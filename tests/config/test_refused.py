@@ -168,6 +168,15 @@ def tainted(*taints: dict[str, str]) -> dict[str, Any]:
     return {"hosts": [*HOSTS, {"name": "w", "address": "10.0.0.20", "taints": [*taints]}]}
 
 
+LABEL_HOOK = {"system": {"pre": [{"name": "a", "command": {"argv": ["true", "${host.labels.zone}"]}}]}}
+
+
+def beside_workers(**keys: Any) -> dict[str, Any]:
+    """A host that is no kube node."""
+    hosts = [*HOSTS, {"name": "e1", "address": "10.0.0.20", **keys}]
+    return {"hosts": hosts, "roleGroups": {"etcd": ["e1"]}}
+
+
 RULED: list[tuple[dict[str, Any], str]] = [
     (host(), "spec.hosts[0]: `a` has the name `a` for an address"),
     (host(address="127.0.0.1"), "spec.hosts[0]: `127.0.0.1` of `a` does not lead to it"),
@@ -348,6 +357,10 @@ RULED: list[tuple[dict[str, Any], str]] = [
         merged(ONLY_V6, {"network": {"calico": {"blockSize": 24}}}),
         "spec.network.calico.blockSize: `blockSize` has no meaning where pods have no IPv4",
     ),
+    (
+        beside_workers(taints=[{"key": "a", "effect": "NoSchedule"}]) | {"hooks": LABEL_HOOK},
+        "spec.hosts[1].taints: `taints` has no meaning for `e1`, which is no kube node",
+    ),
     ({"network": {"plugin": "cilium", "nodeMaskIpv6": 80}}, "has no meaning where pods have no IP"),
 ]
 
@@ -361,6 +374,7 @@ def test_what_does_not_go_together_is_refused(spec: dict[str, Any], message: str
 
 
 SOUND: list[dict[str, Any]] = [
+    beside_workers(labels={"zone": "a"}) | {"hooks": LABEL_HOOK},
     merged(ONLY_V6, {"network": {"calico": {"encapsulation": "none"}}}),
     tuning(compaction="0s"),
     tuning(compaction="1s"),

@@ -84,6 +84,13 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         },
         "spec.hosts[1].connection: `a` is this machine already",
     ),
+    "marks-of-kube-nodes": (
+        {
+            "hosts": [*HOSTS, {"name": "e1", "address": "10.0.0.31", "labels": {"a": "b"}}],
+            "roleGroups": {"etcd": ["e1"]},
+        },
+        "spec.hosts[1].labels: `labels` has no meaning for `e1`, which is no kube node",
+    ),
     "taints-once": (
         {"hosts": [{**HOSTS[0], "taints": [DISK, {**DISK, "value": "b"}]}]},
         "spec.hosts[0].taints[1]: `disk` is there twice for `NoSchedule`",

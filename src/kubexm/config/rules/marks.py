@@ -15,6 +15,19 @@ _TOLERATED = {"CriticalAddonsOnly": None, "node-role.kubernetes.io/control-plane
 _LINUX = "linux"
 
 
+@rule("marks-of-kube-nodes", "hosts", "roleGroups", "hooks")
+def marks_of_kube_nodes(cluster: Declared) -> Iterator[Finding]:
+    """Labels and taints are those of kube nodes; hooks may go by the labels of any host."""
+    keys = ("taints",) if cluster.spec.hooks else ("labels", "taints")
+    nodes = {member.number for member in cluster.members if is_kube_node(member)}
+    for number, host in enumerate(cluster.spec.hosts):
+        for key in keys if number not in nodes else ():
+            if getattr(host, key):
+                message = f"`{key}` has no meaning for `{host.name}`, which is no kube node"
+                hint = "leave it out, or name the host under `roleGroups.worker` as well"
+                yield Finding(("spec", "hosts", number, key), message, hint, at_key=True)
+
+
 @rule("taints-once", "hosts")
 def taints_once(cluster: Declared) -> Iterator[Finding]:
     """A kube node has one taint of a key and an effect, as the API server wants it."""
@@ -63,4 +76,4 @@ def _said_by_kubelets(member: Member) -> Iterator[tuple[str, str]]:
             yield f"{domain}/arch", member.arch
 
 
-RULES = (taints_once, room_for_names, labels_of_kubelets)
+RULES = (marks_of_kube_nodes, taints_once, room_for_names, labels_of_kubelets)
