@@ -10,6 +10,7 @@ from tests.task.planned import content, made, planned, step, world, written
 
 from kubexm.common import layout
 from kubexm.step.kubeadm import Joined
+from kubexm.step.manifests import Applied
 from kubexm.templates import formats
 from kubexm.templates.contexts.balancer import HAPROXY_CONFIG
 from kubexm.templates.registry import TEMPLATES
@@ -163,3 +164,20 @@ def test_a_control_plane_with_a_taint_of_its_own_keeps_the_usual_one(tmp_path: P
     usual = {"key": "node-role.kubernetes.io/control-plane", "value": "", "effect": "NoSchedule"}
     taints = {host.name: host.vars["node"]["taints"] for host in plan.hosts if "node" in host.vars}
     assert taints == {"cp1": (own, usual), "cp2": None, "both": (own,)}
+
+
+@pytest.mark.parametrize(
+    ("dns", "workers", "replicas"),
+    [({}, 0, 1), ({}, 3, 2), ({"replicas": 1}, 3, 1), ({"replicas": 50}, 1, 50)],
+)
+def test_as_many_core_dns_are_there_as_are_written_or_two_where_there_is_room(
+    dns: dict[str, int], workers: int, replicas: int, tmp_path: Path
+) -> None:
+    hosts = [{"name": f"n{number}", "address": f"10.0.0.{number}"} for number in range(1, 5)]
+    groups = {"control-plane": ["n1"]}
+    plan = planned(written(tmp_path, hosts=hosts[: 1 + workers], roleGroups=groups, dns=dns))
+
+    found = step(plan, "dns/coredns/coredns", "n1")
+
+    assert isinstance(found, Applied)
+    assert found.data["replicas"] == replicas

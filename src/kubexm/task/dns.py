@@ -13,6 +13,8 @@ from kubexm.templates.contexts.dns import CoreDnsManifest, NodeLocalDnsManifest,
 
 _TENTH = 10
 """The place of the address of CoreDNS among those of services, as everyone has it."""
+_USUAL = 2
+"""So many CoreDNS there are, of which one may fail."""
 
 
 @task("coredns")
@@ -23,7 +25,7 @@ def coredns(ctx: ClusterContext) -> ExecutionFragment | None:
         image=ctx.image("coredns"),
         addresses=service_addresses(ctx),
         domain=spec.domain,
-        replicas=min(spec.replicas, len(ctx.kube_nodes)),
+        replicas=spec.replicas or min(_USUAL, len(ctx.kube_nodes)),
         upstream=_upstream(ctx),
         zones=tuple(Zone(names=zone.names, servers=zone.servers) for zone in spec.zones),
     )

@@ -33,8 +33,8 @@ class DnsSpec(Form):
     """The domain of services."""
     version: Version | None = None
     """Which CoreDNS; the one that goes with this Kubernetes if nothing is said."""
-    replicas: Annotated[int, Range(1, 100)] = 2
-    """How many CoreDNS there are."""
+    replicas: Annotated[int, Range(1, 100)] | None = None
+    """How many CoreDNS there are; two, or one if there is but one kube node, if nothing is said."""
     upstream: tuple[IpAddress, ...] | None = None
     """Who is asked for other names; those whom the host itself asks if nothing is said, and nobody
     if the list is empty, or the host asks nobody, as on an air-gapped site."""
