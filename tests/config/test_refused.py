@@ -122,6 +122,13 @@ FIELDS: list[tuple[dict[str, Any], str]] = [
         },
         "spec.endpoint.kubeVip.bgp.peers: found an empty list",
     ),
+    *(
+        (
+            {"containerRuntime": {"registries": {"a.example": {"mirrors": [f"https://m{rest}"]}}}},
+            "registries.a.example.mirrors[0]: found more than the address of a registry",
+        )
+        for rest in ("/path?x=secretpw", "#secretpw")
+    ),
     (kubernetes(apiServer={"extraArgs": {"--foo": "a"}}), "found the text `--foo`"),
     (kubernetes(scheduler={"extraArgs": {"a b": "a"}}), "found the text `a b`"),
     (kubernetes(kubelet={"extraArgs": {"": "a"}}), "want the name of a flag"),
@@ -374,6 +381,8 @@ def test_what_does_not_go_together_is_refused(spec: dict[str, Any], message: str
 
 
 SOUND: list[dict[str, Any]] = [
+    # The kind stays as it is for good: who wants more control planes later says it at once.
+    {"hosts": HOSTS[:1], "endpoint": {"kind": "haproxy"}},
     beside_workers(labels={"zone": "a"}) | {"hooks": LABEL_HOOK},
     merged(ONLY_V6, {"network": {"calico": {"encapsulation": "none"}}}),
     tuning(compaction="0s"),
@@ -544,6 +553,10 @@ def test_a_path_that_is_none_is_told_with_what_to_write(path: str, hint: str) ->
     [
         ({"network": {"podCidr": "10.1.0.0/16"}}, "did you mean `podCIDR`?"),
         ({"hosts": [{"name": "n[1-3]"}]}, "with a colon between them: `[1:3]`"),
+        ({"kubernetes": {"version": 1.36}}, "write all three numbers, such as `v1.36.3`"),
+        ({"kubernetes": {"version": ["v1.36.3"]}}, "write one text, and no list or mapping"),
+        ({"kubernetes": {"version": None}}, "fill it or leave it out"),
+        ({"kubernetes": {"version": "v1.36.3", "clusterName": 5}}, "put it in quotes"),
     ],
 )
 def test_a_slip_of_the_pen_is_told_with_what_was_meant(spec: dict[str, Any], hint: str) -> None:

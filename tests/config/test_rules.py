@@ -51,6 +51,10 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         {"roleGroups": {"control-plane": ["nod1"]}},
         "spec.roleGroups.control-plane[0]: there is no host `nod1`",
     ),
+    "groups-once": (
+        {"roleGroups": {"control-plane": [THREE, "node1"]}},
+        "spec.roleGroups.control-plane[1]: the group has `node1` already",
+    ),
     "control-plane": (
         {"roleGroups": {"worker": []}},
         "spec.roleGroups.worker: found an empty list, want a host at least",

@@ -27,6 +27,7 @@ _DNS_LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
 _DOMAIN = rf"(?=.{{1,253}}$){_DNS_LABEL}(?:\.{_DNS_LABEL})*"
 _WORD = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 _VERSION = re.compile(r"v?(\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?)")
+_WHOLE_VERSION = "write all three numbers, such as `v1.36.3`"
 _ZONE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+){0,2}")
 _BELOW_ROOT = r"(?:/(?!\.{1,2}(?:/|$))[^\s/]+)+/?"
 _LONGEST = 100 * 366 * 86400.0
@@ -67,9 +68,15 @@ def _parsed(parse: Callable[[str], object], wanted: str, hint: str) -> After:
 def _version(text: str) -> str:
     found = _VERSION.fullmatch(text)
     if found is None:
-        hint = "write all three numbers, such as `v1.36.3`"
-        raise BadValue(f"found {shown(text)}, want a version", hint)
+        raise BadValue(f"found {shown(text)}, want a version", _WHOLE_VERSION)
     return f"v{found[1]}"
+
+
+def _no_number(value: Any) -> Any:
+    """`1.36` is a number to YAML; in quotes it would be no version either."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise BadValue(f"found {shown(value)}, want a version", _WHOLE_VERSION)
+    return value
 
 
 def _address(text: str) -> object:
@@ -128,6 +135,14 @@ def _url(*schemes: str) -> Callable[[str], object]:
     return parse
 
 
+def _registry_url(text: str) -> str:
+    if not {"?", "#"}.isdisjoint(text):
+        # What follows may be a token: it is not repeated.
+        hint = "leave out `?` and `#` with all that follows"
+        raise BadValue("found more than the address of a registry", hint)
+    return text
+
+
 def _etcd_url(text: str) -> object:
     # Without a port it would be asked at that of HTTPS.
     if urlsplit(text).port is None:
@@ -184,7 +199,7 @@ def _reference(value: Any) -> str:
     raise BadValue("found no reference to a secret, want one", hint)
 
 
-Version = Annotated[str, After(_version)]
+Version = Annotated[str, Before(_no_number), After(_version)]
 DirectoryPath = Annotated[FilePath, After(_below_root)]
 SecretReference = Annotated[str, Before(_reference)]
 KubeName = Annotated[
@@ -254,6 +269,7 @@ ProxyExempt = Annotated[
 ]
 RegistryUrl = Annotated[
     str,
+    After(_registry_url),
     _parsed(
         _url("https", "http"), "the address of a registry", "write one such as `https://HOST:5000`"
     ),

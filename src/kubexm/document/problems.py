@@ -21,6 +21,7 @@ _WANTED: Mapping[Kind, tuple[str, str]] = {
     "mapping": ("a mapping", "write `key: value` pairs"),
     "list": ("a list", "write `[a, b]`, or one `- entry` per line"),
 }
+_EMPTY = "fill it or leave it out"
 _BOUNDS: Mapping[Kind, tuple[str, str]] = {
     "least": ("at least", "more"),
     "most": ("at most", "less"),
@@ -141,8 +142,12 @@ def _found_and_wanted(mistake: Mistake) -> tuple[str, str]:
         bound = plain_number(mistake.wanted)
         return f"found {shown(value)}, want {words} {bound}", f"write {bound} or {beyond}"
     if kind in ("empty list", "empty text"):
-        return f"found an {kind}", "fill it or leave it out"
+        return f"found an {kind}", _EMPTY
     wanted, hint = _WANTED[kind]
+    if kind == "text" and value is None:
+        hint = _EMPTY
+    elif kind == "text" and isinstance(value, list | tuple | dict):
+        hint = "write one text, and no list or mapping"
     return f"found {shown(value)}, want {wanted}", hint
 
 

@@ -37,6 +37,19 @@ def known_hosts(cluster: Declared) -> Iterator[Finding]:
                 yield Finding((*_GROUPS, role, number), message, hint)
 
 
+@rule("groups-once", "roleGroups")
+def groups_once(cluster: Declared) -> Iterator[Finding]:
+    """A group names a host once."""
+    for role in GROUPS:
+        first: dict[str, int] = {}
+        for number, pattern in enumerate(listed(cluster.spec.role_groups, role) or ()):
+            names = written_out([pattern])
+            if again := [name for name in names if first.setdefault(name, number) != number]:
+                message = f"the group has {few(again)} already"
+                hint = f"leave out what entry {first[again[0]]} names"
+                yield Finding((*_GROUPS, role, number), message, hint)
+
+
 @rule("control-plane", "roleGroups")
 def control_plane(cluster: Declared) -> Iterator[Finding]:
     """There is a control plane, and somebody runs pods."""
@@ -131,6 +144,7 @@ def one_machine(cluster: Declared) -> Iterator[Finding]:
 
 RULES = (
     known_hosts,
+    groups_once,
     control_plane,
     roles_in_use,
     one_registry,
