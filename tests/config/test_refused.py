@@ -46,6 +46,10 @@ def external(**keys: Any) -> dict[str, Any]:
     return {"etcd": {"external": {"key": "env://KEY", **given}}}
 
 
+def encrypted(*resources: str) -> dict[str, Any]:
+    return kubernetes(apiServer={"encryption": {"enabled": True, "resources": [*resources]}})
+
+
 FIELDS: list[tuple[dict[str, Any], str]] = [
     (system(packages=["htop", "rm -rf"]), "spec.system.packages[1]: found the text `rm -rf`"),
     (system(packages=["-y"]), "spec.system.packages[0]: found the text `-y`"),
@@ -128,6 +132,20 @@ FIELDS: list[tuple[dict[str, Any], str]] = [
             "registries.a.example.mirrors[0]: found more than the address of a registry",
         )
         for rest in ("/path?x=secretpw", "#secretpw")
+    ),
+    *(
+        (encrypted("secrets", text), "encryption.resources[1]: found the text")
+        for text in (
+            *("*", "Secrets", "secrets.*", "*.*.apps", "a b", "-x", "", "secrets."),
+            *("events.events.k8s.io", "*.extensions", "serviceipallocations"),
+        )
+    ),
+    *(
+        (encrypted(*found), f"encryption: `{found[0]}` and `{found[1]}` of `resources` overlap")
+        for found in (
+            *(("secrets", "secrets"), ("secrets", "*."), ("*.*", "secrets"), ("secrets", "*.*")),
+            ("*.apps", "deployments.apps"),
+        )
     ),
     (kubernetes(apiServer={"extraArgs": {"--foo": "a"}}), "found the text `--foo`"),
     (kubernetes(scheduler={"extraArgs": {"a b": "a"}}), "found the text `a b`"),
@@ -381,6 +399,9 @@ def test_what_does_not_go_together_is_refused(spec: dict[str, Any], message: str
 
 
 SOUND: list[dict[str, Any]] = [
+    encrypted("secrets", "deployments.apps", "*.example.com", "configmaps"),
+    encrypted("*.", "*.apps"),
+    encrypted("*.*"),
     # The kind stays as it is for good: who wants more control planes later says it at once.
     {"hosts": HOSTS[:1], "endpoint": {"kind": "haproxy"}},
     beside_workers(labels={"zone": "a"}) | {"hooks": LABEL_HOOK},

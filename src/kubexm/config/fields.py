@@ -354,18 +354,22 @@ Line = Annotated[
         r"[^\x00-\x08\x0a-\x1f\x7f\x85\u2028\u2029]*", "a text of one line", "leave it in one line"
     ),
 ]
-Word = Annotated[
-    str,
-    _matching(
-        r"[^\s\x00-\x1f\x7f]+", "a text without blanks", "leave out blanks and ends of lines"
-    ),
-]
 FlagName = Annotated[
     str,
     _matching(
         r"[A-Za-z0-9]+(?:[-._][A-Za-z0-9]+)*",
         "the name of a flag",
         "write it without `--` and without its value, such as `log-level`",
+    ),
+]
+EncryptedResource = Annotated[
+    str,
+    _matching(
+        r"(?!apiserveripinfo$|serviceipallocations$|servicenodeportallocations$)"
+        r"(?!.*\.(?:events\.k8s\.io|extensions)$)"
+        rf"(?:\*\.(?:\*|{_DOMAIN})?|{_DNS_LABEL}(?:\.{_DOMAIN})?)",
+        "resources that the API server encrypts",
+        "write `secrets`, `deployments.apps`, `*.` for the core group, `*.apps`, or `*.*` for all",
     ),
 ]
 FeatureGate = Annotated[

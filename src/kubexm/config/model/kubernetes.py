@@ -6,13 +6,13 @@ from typing import Annotated, Any, Literal
 
 from kubexm.config.fields import (
     DnsNameOrAddress,
+    EncryptedResource,
     FeatureGate,
     FlagName,
     Line,
     LongDuration,
     SecretReference,
     Version,
-    Word,
 )
 from kubexm.document.fields import FilePath, Name, Text
 from kubexm.document.forms import BadValue, Before, Filled, Form, Range, empty
@@ -62,8 +62,23 @@ class EncryptionSpec(Form):
     """Whether it is encrypted; the key is made by kubexm and kept on the control planes alone."""
     provider: Literal["secretbox", "aescbc", "aesgcm"] = "secretbox"
     """How."""
-    resources: Annotated[tuple[Word, ...], Filled()] = ("secrets",)
-    """What."""
+    resources: Annotated[tuple[EncryptedResource, ...], Filled()] = ("secrets",)
+    """What, as `RESOURCE` or `RESOURCE.GROUP`: all of a group with `*.GROUP`, of the core group with
+    `*.`, and everything with `*.*`."""
+
+    def judged(self) -> EncryptionSpec:
+        for at, one in enumerate(self.resources):
+            for other in self.resources[:at]:
+                if _covers(one, other) or _covers(other, one):
+                    message = f"`{other}` and `{one}` of `resources` overlap"
+                    raise BadValue(message, "leave one of them out: the API server takes no such")
+        return self
+
+
+def _covers(one: str, other: str) -> bool:
+    """Whether what is encrypted by one of them is all of the other."""
+    resource, _, group = one.partition(".")
+    return one in (other, "*.*") or (resource == "*" and group == other.partition(".")[2])
 
 
 class ApiServerSpec(Form):
