@@ -64,7 +64,7 @@ def files(draw: st.DrawFn) -> dict[str, Any]:
 def astray(draw: st.DrawFn) -> dict[str, Any]:
     """A good file, of which one path leads to what is none of the files beside it."""
     name, place = draw(st.sampled_from(_NAMING))
-    data = deepcopy(merged(merged(_BASE, CASES[name].around), CASES[name].added))
+    data: dict[str, Any] = deepcopy(merged(merged(_BASE, CASES[name].around), CASES[name].added))
     _put(data, place, draw(st.sampled_from(_ODD_PATHS)))
     return data
 

@@ -193,7 +193,9 @@ def tainted(*taints: dict[str, str]) -> dict[str, Any]:
     return {"hosts": [*HOSTS, {"name": "w", "address": "10.0.0.20", "taints": [*taints]}]}
 
 
-LABEL_HOOK = {"system": {"pre": [{"name": "a", "command": {"argv": ["true", "${host.labels.zone}"]}}]}}
+LABEL_HOOK = {
+    "system": {"pre": [{"name": "a", "command": {"argv": ["true", "${host.labels.zone}"]}}]}
+}
 
 
 def beside_workers(**keys: Any) -> dict[str, Any]:
@@ -285,6 +287,14 @@ RULED: list[tuple[dict[str, Any], str]] = [
             (10249, "kube-proxy"),
             (10259, "the scheduler"),
         )
+    ),
+    (
+        kubernetes(kubeProxy={"config": {"healthzBindAddress": "0.0.0.0:10250"}}),
+        "kubeProxy.config.healthzBindAddress: the kubelet of `node1`, `node2`, `node3` listens at",
+    ),
+    (
+        kubernetes(kubelet={"config": {"readOnlyPort": 10257}}),
+        "kubelet.config.readOnlyPort: the controller manager of `node1` listens at 10257 as well",
     ),
     (
         {
@@ -402,6 +412,7 @@ SOUND: list[dict[str, Any]] = [
     encrypted("secrets", "deployments.apps", "*.example.com", "configmaps"),
     encrypted("*.", "*.apps"),
     encrypted("*.*"),
+    kubernetes(kubeProxy={"config": {"metricsBindAddress": "0.0.0.0:10249"}}),
     # The kind stays as it is for good: who wants more control planes later says it at once.
     {"hosts": HOSTS[:1], "endpoint": {"kind": "haproxy"}},
     beside_workers(labels={"zone": "a"}) | {"hooks": LABEL_HOOK},

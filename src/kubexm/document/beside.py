@@ -30,7 +30,7 @@ def opened(path: Path) -> BinaryIO:
     # Else opening a pipe that nobody writes to would wait for ever.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return open(descriptor, "rb")
+        return os.fdopen(descriptor, "rb")
     os.close(descriptor)
     hint = "name a file, and no directory, pipe or device"
     raise InvalidInput(f"`{path}` is no regular file", hint=hint)

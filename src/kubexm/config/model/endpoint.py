@@ -72,8 +72,8 @@ class EndpointSpec(Form):
 
     kind: EndpointKind | None = None
     """What stands in front of the control planes; `single` for one of them and `haproxy` for more,
-    if nothing is said. It can't be changed while the cluster lives: write it for the first control
-    plane already if others are to follow."""
+    if nothing is said. It can't be changed while the cluster lives: whoever wants more control planes
+    later writes `haproxy` with the first one already."""
     domain: DomainName | None = None
     """A name for it, which every host then knows by its hosts file."""
     address: IpAddress | None = None

@@ -63,8 +63,8 @@ class EncryptionSpec(Form):
     provider: Literal["secretbox", "aescbc", "aesgcm"] = "secretbox"
     """How."""
     resources: Annotated[tuple[EncryptedResource, ...], Filled()] = ("secrets",)
-    """What, as `RESOURCE` or `RESOURCE.GROUP`: all of a group with `*.GROUP`, of the core group with
-    `*.`, and everything with `*.*`."""
+    """What, as `RESOURCE` or `RESOURCE.GROUP`; all of a group is `*.GROUP`, of the core group `*.`,
+    and everything is `*.*`."""
 
     def judged(self) -> EncryptionSpec:
         for at, one in enumerate(self.resources):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -14,6 +15,7 @@ from kubexm.config.model.endpoint import EndpointKind
 from kubexm.config.rules.rule import Declared
 from kubexm.document.source import DataPath
 
+_PORT = re.compile(r"[1-9][0-9]{0,4}")
 API_SERVER = 6443
 KUBELET = 10250
 ETCD_CLIENTS = 2379
@@ -29,7 +31,10 @@ _CONTROL_PLANE = {
     10259: "the scheduler",
 }
 _KUBE_NODE = {KUBELET: "the kubelet", 10248: "the kubelet"}
-_PROXY = {10249: "kube-proxy", 10256: "kube-proxy"}
+_PROXY = {"metricsBindAddress": 10249, "healthzBindAddress": 10256}
+"""What says where kube-proxy listens, and at which port it does if nothing is said."""
+_KUBELET_CONFIG = ("spec", "kubernetes", "kubelet", "config")
+_PROXY_CONFIG = ("spec", "kubernetes", "kubeProxy", "config")
 _NAME_CACHE = {9253: "the cache of names", 9254: "the cache of names"}
 _KUBE_VIP = {2112: "kube-vip"}
 # It tells of its health at the last of them, whoever runs it.
@@ -76,6 +81,11 @@ class Listeners(msgspec.Struct, frozen=True, dict=True):
         if not member.is_local:
             yield _sshd(self.cluster, member)
 
+    @cached_property
+    def _laid_over(self) -> tuple[Listener, ...]:
+        """Those on every kube node whose ports the settings of their programs may say."""
+        return (*_read_only(self.cluster), *_of_proxy(self.cluster))
+
     def _of_kubernetes(self, member: Member) -> Iterator[Listener]:
         spec = self.cluster.spec
         if is_plane(member):
@@ -84,7 +94,7 @@ class Listeners(msgspec.Struct, frozen=True, dict=True):
         if is_kube_node(member):
             yield from _fixed(_KUBE_NODE)
             yield from _of_plugin(self.cluster)
-            yield from _fixed(_PROXY if spec.kubernetes.kube_proxy.mode != "none" else {})
+            yield from self._laid_over
             yield from _fixed(_NAME_CACHE if spec.dns.node_local.enabled else {})
         if member.name in self.etcd:
             yield from _fixed(_ETCD)
@@ -107,6 +117,28 @@ def is_plane(member: Member) -> bool:
 def is_kube_node(member: Member) -> bool:
     """Whether a host runs the kubelet."""
     return is_plane(member) or WORKER in member.roles
+
+
+def _read_only(cluster: Declared) -> Iterator[Listener]:
+    """The kubelet once more, for those who ask without credentials, if it is told to."""
+    if port := _port(cluster.spec.kubernetes.kubelet.config.get("readOnlyPort")):
+        yield Listener(port, "the kubelet", place=(*_KUBELET_CONFIG, "readOnlyPort"))
+
+
+def _of_proxy(cluster: Declared) -> Iterator[Listener]:
+    proxy = cluster.spec.kubernetes.kube_proxy
+    for key, usual in _PROXY.items() if proxy.mode != "none" else ():
+        _, colon, written = str(proxy.config.get(key, "")).rpartition(":")
+        if colon and (port := _port(written)):
+            yield Listener(port, "kube-proxy", place=(*_PROXY_CONFIG, key))
+        else:
+            yield Listener(usual, "kube-proxy")
+
+
+def _port(written: Any) -> int | None:
+    """A port in what the file hands on unread; None if it is none."""
+    found = _PORT.fullmatch(str(written))
+    return int(found[0]) if found and int(found[0]) < 1 << 16 else None
 
 
 def _of_plugin(cluster: Declared) -> Iterator[Listener]:

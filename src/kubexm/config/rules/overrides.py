@@ -61,6 +61,11 @@ _OLD = f"{_PLUGINS}/io.containerd.grpc.v1.cri"
 _RUNC = "containerd/runtimes/runc/options/SystemdCgroup"
 _FORM = Instead("kubexm writes the document in the form that this version reads")
 _PORT = Instead("others of the cluster ask at the usual port")
+_HEALTH = Instead("kubeadm asks the kubelet for its health at the usual port")
+_READ_ONLY = Instead(
+    "it is a field of the file that the kubelet reads",
+    "write `readOnlyPort` under `spec.kubernetes.kubelet.config`",
+)
 _OUR_CERTIFICATES = Instead(
     f"kubexm makes the certificates, and lays them to {layout.PKI}",
     "leave it out; `spec.kubernetes.certificates` has what may be said of them",
@@ -123,6 +128,8 @@ _TABLE: tuple[tuple[Sequence[str], Mapping[str, Instead]], ...] = (
     (
         (f"{_KUBELET}/config",),
         {
+            "port": _PORT,
+            "healthzPort": _HEALTH,
             "clusterDNS": _NAMES,
             "clusterDomain": _key("dns.domain"),
             "cgroupDriver": _CGROUP,
@@ -137,6 +144,9 @@ _TABLE: tuple[tuple[Sequence[str], Mapping[str, Instead]], ...] = (
             f"{_JOIN}/nodeRegistration/kubeletExtraArgs",
         ),
         {
+            "port": _PORT,
+            "healthz-port": _HEALTH,
+            "read-only-port": _READ_ONLY,
             "node-ip": _HOST_ADDRESS,
             "hostname-override": _HOST_NAME,
             "config": _STARTED,

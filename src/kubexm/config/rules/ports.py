@@ -20,7 +20,7 @@ _USUAL: Mapping[DataPath, Sequence[int]] = {
 _Clash = tuple[DataPath, int, str]
 
 
-@rule("ports-apart", *_READS, "kubernetes.kubeProxy")
+@rule("ports-apart", *_READS, "kubernetes.kubeProxy", "kubernetes.kubelet")
 def apart(cluster: Declared) -> Iterator[Finding]:
     """No two listen at one port of a host."""
     found: dict[_Clash, list[str]] = {}
@@ -66,6 +66,8 @@ def _is_written(cluster: Declared, place: DataPath) -> bool:
 
 
 def _hint(place: DataPath, taken: set[int]) -> str:
+    if "config" in place:
+        return "write another port, or leave it out"
     free = [port for port in _USUAL.get(place, ()) if port not in taken]
     if not free:
         return "have sshd listen elsewhere, or leave that part to another host"
