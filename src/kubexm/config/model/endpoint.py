@@ -72,7 +72,7 @@ class EndpointSpec(Form):
 
     kind: EndpointKind | None = None
     """What stands in front of the control planes; `single` for one of them and `haproxy` for more,
-    if nothing is said. It can't be changed while the cluster lives: whoever wants more control planes
+    if nothing is said. It can't be changed while the cluster lives: who wants more control planes
     later writes `haproxy` with the first one already."""
     domain: DomainName | None = None
     """A name for it, which every host then knows by its hosts file."""
