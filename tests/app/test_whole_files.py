@@ -148,6 +148,58 @@ def test_an_object_without_a_name_is_refused_inline_and_in_a_file(
     ]
 
 
+SECRET = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        (f"{SECRET}stringData: {{password: hunter2}}\n", "stringData"),
+        (f"{SECRET}data: {{password: aHVudGVyMg==}}\n", "data"),
+        (f"{SECRET}data: {{empty: '', password: aHVudGVyMg==}}\n", "data"),
+    ],
+)
+def test_a_secret_among_objects_is_refused_unless_it_is_allowed(
+    text: str, key: str, file: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "objects.yaml").write_text(f"{NAMED_OBJECT}---\n{text}")
+    listed = "".join(f"      {line}\n" for line in text.splitlines())
+    file.write_text(
+        f"{SOUND}  addons:\n  - {{name: x, manifests: [objects.yaml]}}\n"
+        f"  - name: y\n    inline: |\n{listed}"
+        f"  - name: z\n    inline: |\n      kind: List\n      apiVersion: v1\n      items:\n"
+        + "".join(
+            f"      {'-' if not at else ' '} {line}\n" for at, line in enumerate(text.splitlines())
+        )
+    )
+
+    found = told(file)
+
+    said = f"a Secret, has values written out under `{key}`"
+    assert [text.partition(": ")[2] for text in found] == [
+        f"spec.addons[0].manifests[0]: object 2, {said}",
+        f"spec.addons[1].inline: object 1, {said}",
+        f"spec.addons[2].inline: object 1, {said}",
+    ]
+    validating.validate(ClusterParams(file, allow_literal_secrets=True))
+
+
+@pytest.mark.parametrize("values", ["", "data: {csrf: ''}\n", "type: x\nstringData: {}\n"])
+def test_a_secret_without_values_is_taken(values: str, file: Path, tmp_path: Path) -> None:
+    (tmp_path / "objects.yaml").write_text(f"{SECRET}{values}")
+    file.write_text(f"{SOUND}  addons: [{{name: x, manifests: [objects.yaml]}}]\n")
+
+    validating.validate(ClusterParams(file))
+
+
+def test_a_secret_may_be_laid_by_a_hook(file: Path) -> None:
+    apply = "argv: [kubectl, --kubeconfig, /etc/kubernetes/admin.conf, apply, -f, '-']"
+    hook = f"{{name: login, runOnRoles: [control-plane], command: {{{apply}, secretStdin: 'file:///srv/login.yaml'}}}}"
+    file.write_text(f"{SOUND}  hooks: {{add-ons: {{pre: [{hook}]}}}}\n")
+
+    validating.validate(ClusterParams(file))
+
+
 def test_a_list_of_objects_needs_no_name_of_its_own(file: Path, tmp_path: Path) -> None:
     (tmp_path / "objects.yaml").write_text(
         "apiVersion: v1\nkind: List\nitems:\n"

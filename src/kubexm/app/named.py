@@ -40,6 +40,11 @@ _EXTERNAL: DataPath = ("spec", "etcd", "external")
 _OBJECTS = "write objects with `apiVersion` and `kind`, with `---` between two"
 _NAME = "write `metadata: {name: …}`: what is applied again has a name, and no `generateName`"
 
+_BY_HOOK = (
+    "lay it by a hook of `add-ons`: `kubectl apply -f -`, with the object as"
+    " `secretStdin: file:///PATH`"
+)
+
 
 class Named:
     """What a document names; what is wrong in other files is kept with their own places."""
@@ -68,7 +73,7 @@ class Named:
             Rule("templates", (TEMPLATES,), self._templates),
             Rule("sandbox-image", (_SANDBOX,), _sandbox_image),
             Rule("image-repository", (_REPOSITORY,), _image_repository),
-            Rule("addon-objects", (_ADDONS,), _inline),
+            Rule("addon-objects", (_ADDONS,), self._inline),
             Rule("addon-files", (_ADDONS,), self._addons),
             Rule("audit-policy", (_AUDIT,), self._audit),
             Rule("patches", (_PATCHES,), self._patches),
@@ -108,11 +113,24 @@ class Named:
             yield from self._addon(addon, (*_ADDONS, number))
         yield from self._noted()
 
+    def _inline(self, cluster: Declared) -> Iterator[Finding]:
+        for number, addon in enumerate(cluster.spec.addons):
+            if addon.inline is not None:
+                yield from self._of_objects(addon.inline, (*_ADDONS, number, "inline"))
+
+    def _of_objects(self, text: str, place: DataPath, said: str = "found ") -> Iterator[Finding]:
+        if found := _not_yaml(text, place, said):
+            yield from found
+            return
+        yield from _nameless(text, place)
+        if not self._allow:
+            yield from _secrets(text, place)
+
     def _addon(self, addon: AddonSpec, place: DataPath) -> Iterator[Finding]:
         for at, path in enumerate(addon.manifests or ()):
             here = (*place, "manifests", at)
             text = self._files.text(path, here)
-            yield from _not_yaml(text, here, f"`{path}` has ") or _nameless(text, here)
+            yield from self._of_objects(text, here, f"`{path}` has ")
         if (chart := addon.chart) is None:
             return
         here = (*place, "chart")
@@ -191,13 +209,6 @@ def _no_image(text: str, place: DataPath) -> Iterator[Finding]:
         yield Finding(place, f"{error.message}: {details}", error.hint)
 
 
-def _inline(cluster: Declared) -> Iterator[Finding]:
-    for number, addon in enumerate(cluster.spec.addons):
-        if addon.inline is not None:
-            place = (*_ADDONS, number, "inline")
-            yield from _not_yaml(addon.inline, place) or _nameless(addon.inline, place)
-
-
 def _not_yaml(text: str, place: DataPath, said: str = "found ") -> list[Finding]:
     """Why manifests are none; a file that can't be read has none, and is told by itself."""
     try:
@@ -217,6 +228,18 @@ def _nameless(text: str, place: DataPath) -> Iterator[Finding]:
             yield Finding(place, f"object {at} has no {lacking}", _OBJECTS)
         elif not _is_named(one):
             yield Finding(place, f"object {at}, a {one['kind']}, has no `metadata.name`", _NAME)
+
+
+def _secrets(text: str, place: DataPath) -> Iterator[Finding]:
+    """Objects with a secret in them: the plan, which is kept, would have it as it is."""
+    for at, one in enumerate(addon_images.objects(formats.parsed(text, "manifests")), 1):
+        if one.get("kind") != "Secret":
+            continue
+        for key in ("data", "stringData"):
+            values = one.get(key)
+            if isinstance(values, Mapping) and any(values.values()):
+                message = f"object {at}, a Secret, has values written out under `{key}`"
+                yield Finding(place, message, _BY_HOOK)
 
 
 def _is_named(one: Mapping[str, Any]) -> bool:

@@ -35,9 +35,9 @@ class AddonSpec(Form):
     namespace: KubeName = "default"
     """Where it goes, unless a manifest says so itself."""
     manifests: Annotated[tuple[FilePath, ...], Filled()] | None = None
-    """Files with manifests."""
+    """Files with manifests; none has a `Secret` with values, which a hook may lay by reference."""
     inline: Text | None = None
-    """Manifests written out."""
+    """Manifests written out; none is a `Secret` with values, which a hook may lay by reference."""
     chart: ChartSpec | None = None
     """A chart."""
     component: Literal["metrics-server"] | None = None
