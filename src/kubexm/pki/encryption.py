@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
+from kubexm.common import covering
 from kubexm.common.secrets import Discreet
 from kubexm.document import source
 from kubexm.errors import InvalidFile, InvalidInput
@@ -72,7 +73,7 @@ def text(
     others = [one for one in before.providers if provider not in one and "identity" not in one]
     group = {
         # Whoever does not know that something is encrypted can't read it.
-        "resources": list(dict.fromkeys((*resources, *before.resources))),
+        "resources": covering.fewest((*resources, *before.resources)),
         "providers": [ours, *others, _IDENTITY],
     }
     return kubeconfig.text({"apiVersion": _VERSION, "kind": _KIND, "resources": [group]})
@@ -85,5 +86,7 @@ def faults(found: Encryption, provider: Provider, resources: Sequence[str]) -> l
         reasons.append(f"encrypts by `{found.provider}`, want `{provider}`")
     elif not found.key:
         reasons.append("has no key")
-    reasons += [f"does not encrypt `{one}`" for one in resources if one not in found.resources]
+    known = found.resources
+    lacking = (one for one in resources if not any(covering.covers(other, one) for other in known))
+    reasons += [f"does not encrypt `{one}`" for one in lacking]
     return reasons

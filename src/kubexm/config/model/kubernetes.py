@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+from kubexm.common.covering import covers
 from kubexm.config.fields import (
     DnsNameOrAddress,
     EncryptedResource,
@@ -69,16 +70,10 @@ class EncryptionSpec(Form):
     def judged(self) -> EncryptionSpec:
         for at, one in enumerate(self.resources):
             for other in self.resources[:at]:
-                if _covers(one, other) or _covers(other, one):
+                if covers(one, other) or covers(other, one):
                     message = f"`{other}` and `{one}` of `resources` overlap"
                     raise BadValue(message, "leave one of them out: the API server takes no such")
         return self
-
-
-def _covers(one: str, other: str) -> bool:
-    """Whether what is encrypted by one of them is all of the other."""
-    resource, _, group = one.partition(".")
-    return one in (other, "*.*") or (resource == "*" and group == other.partition(".")[2])
 
 
 class ApiServerSpec(Form):
