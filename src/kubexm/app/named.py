@@ -41,8 +41,8 @@ _OBJECTS = "write objects with `apiVersion` and `kind`, with `---` between two"
 _NAME = "write `metadata: {name: …}`: what is applied again has a name, and no `generateName`"
 
 _BY_HOOK = (
-    "lay it by a hook of `add-ons`: `kubectl apply -f -`, with the object as"
-    " `secretStdin: file:///PATH`"
+    "lay it by a hook of `add-ons`: `kubectl apply --server-side -f -`, with the object"
+    " as `secretStdin: file:///PATH`"
 )
 
 
