@@ -232,7 +232,7 @@ def _nameless(text: str, place: DataPath) -> Iterator[Finding]:
 
 def _secrets(text: str, place: DataPath) -> Iterator[Finding]:
     """Objects with a secret in them: the plan, which is kept, would have it as it is."""
-    for at, one in enumerate(addon_images.objects(formats.parsed(text, "manifests")), 1):
+    for at, one in enumerate(objects(formats.parsed(text, "manifests")), 1):
         if one.get("kind") != "Secret":
             continue
         for key in ("data", "stringData"):

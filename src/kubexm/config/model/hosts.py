@@ -42,7 +42,7 @@ class HostSpec(Form):
     labels: dict[LabelKey, LabelValue] = empty(dict)
     """Labels of the kube node."""
     taints: tuple[TaintSpec, ...] = ()
-    """Taints of the kube node."""
+    """Taints of the kube node, beside the usual one of a control plane that is no worker."""
     sudo: bool | None = None
     """Whether who logs in becomes root; unless said, as `spec.sudo` says."""
     ssh: SshSpec | None = None
