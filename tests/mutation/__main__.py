@@ -45,7 +45,11 @@ def _parsed() -> argparse.Namespace:
     parser.add_argument("--every", type=int, default=1, help="play one of so many")
     parser.add_argument("--jobs", type=int, default=1, help="processes at once")
     parser.add_argument("files", nargs="*", help="names of cluster files")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    known = [play.name for play in PLAYS]
+    if unknown := [name for name in arguments.files if name not in known]:
+        parser.error(f"there is no play of `{unknown[0]}`; there are {', '.join(known)}")
+    return arguments
 
 
 def _judged(play: Play, *, every: int, jobs: int) -> Iterator[Verdict]:
