@@ -19,6 +19,7 @@ Make = Callable[..., Cluster]
 CONFIG = "/etc/kubernetes/kubexm/kubeadm.yaml"
 MEMBER = Effects(files={"/etc/kubernetes/kubelet.conf": "kubeconfig"})
 INIT = answering("kubeadm", "init", "--skip-token-print", "**", effects=MEMBER)
+FAILS_ONCE = answering("kubeadm", "init", "--skip-token-print", "**", exit=1, times=1)
 PHASE = answering("kubeadm", "init", "phase", "addon", "kube-proxy", "**")
 PATCH = kubectl("patch", "**")
 GET = ("get", "--ignore-not-found", "-o", "json")
@@ -66,6 +67,18 @@ def test_what_another_attempt_began_may_have_other_settings(cluster: Make) -> No
     found = place.verdict(ProxyConfigured("a"))
 
     assert found.reason == "there is no record of its settings"
+
+
+@pytest.mark.parametrize(("now", "is_so"), [("a", True), ("b", False)])
+def test_what_an_attempt_leaves_that_failed_has_its_settings(
+    now: str, is_so: bool, cluster: Make
+) -> None:
+    place = cluster(FAILS_ONCE, INIT)
+    with pytest.raises(StepFailed):
+        place.run(Initialised(proxy_settings="a"))
+    place.run(Initialised(proxy_settings=now))
+
+    assert place.verdict(ProxyConfigured(now)).satisfied is is_so
 
 
 def test_other_settings_are_stored_and_all_pods_replaced_once(cluster: Make) -> None:

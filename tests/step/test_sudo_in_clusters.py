@@ -23,6 +23,7 @@ from kubexm.step.helm import Released
 from kubexm.step.kube import NodeReady, PodNetworks, RolledOut
 from kubexm.step.kube_node import MarkedNode
 from kubexm.step.kube_nodes import NodesReady
+from kubexm.step.kube_proxy import ProxyConfigured
 from kubexm.step.kubeadm import Initialised, Joined, Reset
 from kubexm.step.manifests import Applied, AppliedFile
 from kubexm.step.zone import TimeZone
@@ -43,6 +44,7 @@ STEPS: Mapping[str, Step] = {
         NodeReady("w1"),
         PodNetworks(("w1",)),
         NodesReady(("w1",)),
+        ProxyConfigured("mode: nftables"),
         MarkedNode("w1", labels={"disk": "ssd"}, taints=("db:NoSchedule",)),
         Released("web", "web/v1/chart/", "1.0"),
         TimeZone("Europe/Berlin"),
@@ -54,6 +56,7 @@ WEB = {
     "metadata": {"name": "web", "generation": 1},
     "spec": {"selector": {"matchLabels": {"app": "web"}}},
 }
+PROXY = {"kind": "DaemonSet", "metadata": {"name": "kube-proxy"}}
 PENDING = {"name": "web", "revision": "1", "status": "pending-upgrade", "chart": "web-0.9"}
 GET = ("get", "--ignore-not-found", "-o", "json")
 LINK = "3: cni0: <BROADCAST> mtu 1500 qdisc noop state DOWN\n"
@@ -64,6 +67,7 @@ SCRIPTS = (
     kubectl(*GET, "node", "**", stdout=shown(NODE)),
     kubectl(*GET, "nodes", stdout=shown({"items": [NODE]})),
     kubectl(*GET, "-n", "kube-system", "deployment/web", stdout=shown(WEB)),
+    kubectl(*GET, "-n", "kube-system", "daemonset/kube-proxy", stdout=shown(PROXY)),
     kubectl("diff", "**", exit=1, stdout="+a\n"),
     kubectl("**"),
     answering("helm", "list", "**", stdout=shown([PENDING])),

@@ -183,10 +183,10 @@ class Initialised(Member):
         command = kubeadm.init(
             ctx.host, self.config, skip_phases=skipped, ignore_errors=ignored, sudo=self.sudo
         )
-        await self._carry_out(ctx, command, is_begun)
-        # What another attempt has left runs with the settings of that one.
         if self.proxy_settings and not is_begun:
+            # What an attempt leaves runs with the settings of the first that got so far.
             await kube_proxy.note(ctx.host, self.proxy_settings, sudo=self.sudo)
+        await self._carry_out(ctx, command, is_begun)
 
 
 @step("kubeadm-join")
