@@ -4,6 +4,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-builtin-rules --no-print-directory
+# Tests start kubexm hundreds of times; it is compiled once.
+unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
 # Test processes side by side; more than there are cores only makes them wait for each other.
