@@ -237,3 +237,16 @@ def test_a_cluster_that_was_never_begun_may_become_another(kubexm: Kubexm, file:
     assert failed.code == 1
     file.write_text(FILE.replace("plugin: routed", "plugin: flannel"))
     assert kubexm("create", "cluster", "-f", file, "--simulate", "--check").code == 0
+
+
+def test_an_etcd_of_its_own_stays_while_nothing_uses_it_yet(kubexm: Kubexm, file: Path) -> None:
+    file.write_text(f"{FILE}  roleGroups: {{control-plane: [control1], etcd: [control1]}}\n")
+    only = ("--only", "preflight", "--only", "pki", "--only", "etcd")
+    assert kubexm("create", "cluster", "-f", file, "--simulate", *only).code == 0
+
+    file.write_text(FILE)
+    refused = kubexm("create", "cluster", "-f", file, "--simulate")
+
+    assert refused.code == 2
+    assert "spec.etcd.kind: found `stacked`, but the cluster has `systemd`" in refused.err
+    assert "take that away first: kubexm delete cluster demo" in refused.err

@@ -18,7 +18,7 @@ from kubexm.sim import Effects, Script
 from kubexm.step.contract import Outcome
 from kubexm.step.control_plane import JoinToken, PhasesDone
 from kubexm.step.files import FilePresent
-from kubexm.step.kubeadm import Initialised, Joined, Reset
+from kubexm.step.kubeadm import MEMBERSHIP, Initialised, Joined, Reset
 from kubexm.step.services import Service
 
 CONF = "/etc/kubernetes/kubelet.conf"
@@ -111,6 +111,7 @@ def test_what_did_not_pass_the_checks_was_never_begun(cluster: Make) -> None:
             place.run(Initialised())
 
     assert place.verdict(Initialised()).reason == "is no member of a cluster"
+    assert MEMBERSHIP not in place.ledger.entries
     assert "--ignore-preflight-errors" not in place.told[1]
 
 

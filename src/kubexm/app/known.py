@@ -19,10 +19,12 @@ from kubexm.common.roles import CONTROL_NODE, CONTROL_PLANE
 from kubexm.errors import InvalidInput, StoreError
 from kubexm.spec.inventory import InventoryHost
 from kubexm.step.kubeadm import MEMBERSHIP
+from kubexm.step.services import Service
 from kubexm.store import Run, Store
 
 State = Literal["creating", "deleting", "created", "degraded", "unfinished", "half deleted"]
 MOST_RUNS = 10_000
+(_ETCD,) = Service("etcd").resources
 
 
 class KnownCluster(msgspec.Struct, frozen=True, rename="camel"):
@@ -42,6 +44,8 @@ class KnownCluster(msgspec.Struct, frozen=True, rename="camel"):
     """The simulated world that it lies in; the real one if there is none."""
     is_begun: bool = False
     """Whether a control plane is there, or was begun: what the cluster stands on is settled."""
+    has_etcd: bool = False
+    """Whether an etcd of its own was begun, without which there may be no control plane yet."""
     members: frozenset[str] = frozenset()
     """Hosts that were let in, or that kubeadm at least began to."""
     strays: frozenset[str] = frozenset()
@@ -156,7 +160,8 @@ def _known(store: Store, name: str, done: Sequence[_Done]) -> KnownCluster:
     made = next((one for one in creations if not one.run.selected), creations[0])
     assert made.options.about is not None
     hosts = msgspec.json.decode(store.documents(made.run.id).spec, type=list[InventoryHost])
-    let_in = _let_in(store.makers(name))
+    makers = store.makers(name)
+    let_in = _let_in(makers)
     is_begun, strays = _standing(let_in, done, made.options.about)
     return KnownCluster(
         name=name,
@@ -168,6 +173,7 @@ def _known(store: Store, name: str, done: Sequence[_Done]) -> KnownCluster:
         made_by=made.run.id,
         world=made.run.world,
         is_begun=is_begun,
+        has_etcd=any(_ETCD in noted for noted in makers.values()),
         members=frozenset(let_in) - strays,
         strays=strays,
     )

@@ -37,6 +37,11 @@ _LASTING: tuple[DataPath, ...] = (
 _VERSION = "kubernetes.version"
 _PROXY = "kubernetes.kubeProxy.mode"
 _UPGRADE = "another version wants an upgrade, which kubexm can't do yet"
+_ETCD = "etcd.kind"
+_ETCD_RUNS = (
+    "leave it as it was, since such an etcd was begun; or take that away first:"
+    " kubexm delete cluster {}"
+)
 _PROXY_STAYS = (
     "leave it as it was: kubexm can neither take kube-proxy away nor bring it later; other modes"
     " may follow each other"
@@ -70,6 +75,8 @@ def refuse(cluster: Cluster, before: KnownCluster) -> None:
     if before.is_begun:
         findings += [*_settings(of(cluster), before), *_hosts(cluster, before)]
         findings += [*_roles(cluster, before), *_first(cluster, before)]
+    elif before.has_etcd:
+        findings += _etcd(of(cluster), before)
     if findings:
         document = cluster.document
         said = f"can't be what the cluster `{before.name}` becomes"
@@ -82,6 +89,12 @@ def _settings(now: Mapping[str, Any], before: KnownCluster) -> Iterator[Finding]
         if name in now and now[name] != was and (name != _PROXY or "none" in (now[name], was)):
             message = f"found {_told(now[name])}, but the cluster has {_told(was)}"
             yield Finding(("spec", *name.split(".")), message, _HINTS.get(name, ""))
+
+
+def _etcd(now: Mapping[str, Any], before: KnownCluster) -> Iterator[Finding]:
+    """An etcd that runs holds the ports of another kind, also while nothing uses it yet."""
+    for finding in _settings({_ETCD: now[_ETCD]}, before):
+        yield msgspec.structs.replace(finding, hint=_ETCD_RUNS.format(before.name))
 
 
 def _hosts(cluster: Cluster, before: KnownCluster) -> Iterator[Finding]:

@@ -132,8 +132,10 @@ class Member(Step):
         if answer.ok:
             return
         if kubeadm.only_checked(answer) and not is_begun:
-            # Nothing of ours is there: the next attempt has no reason to overlook anything.
+            # Nothing of ours is there: the next attempt has no reason to overlook anything, and
+            # no cluster has begun that the file would have to agree with.
             await kubeadm.forget(ctx.host, sudo=self.sudo)
+            await ctx.ledger.drop(MEMBERSHIP)
         raise kubeadm.failure(command, answer)
 
     def _ignored(self, is_begun: bool) -> tuple[str, ...]:
