@@ -250,3 +250,17 @@ def test_an_etcd_of_its_own_stays_while_nothing_uses_it_yet(kubexm: Kubexm, file
     assert refused.code == 2
     assert "spec.etcd.kind: found `stacked`, but the cluster has `systemd`" in refused.err
     assert "take that away first: kubexm delete cluster demo" in refused.err
+
+
+BGP = "{mode: bgp, bgp: {asn: 65000, peers: [{address: 10.0.0.1, asn: 65000}]}}"
+
+
+@pytest.mark.parametrize("more", ["", f", kubeVip: {BGP}"])
+def test_kube_vip_leads_to_a_control_plane_whose_etcd_is_elsewhere(
+    kubexm: Kubexm, file: Path, more: str
+) -> None:
+    groups = "{control-plane: [control1], etcd: [worker1], worker: [worker1]}"
+    endpoint = f"{{kind: kube-vip, address: 10.0.0.100{more}}}"
+    file.write_text(f"{FILE}  roleGroups: {groups}\n  endpoint: {endpoint}\n")
+
+    created(kubexm, file)

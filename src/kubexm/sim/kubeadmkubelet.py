@@ -49,6 +49,7 @@ def require_healthy(shell: Shell) -> None:
         raise Failed(f"failed while waiting for the kubelet to start: {why}")
     for path in (*layout.POD_LOGS, f"{layout.KUBELET_PLUGINS}/kubelet-plugins/volume/exec"):
         shell.files.make_directory(path, parents=True)
+    kubepods.announce(shell)
 
 
 def begin_etcd(shell: Shell) -> None:

@@ -39,7 +39,7 @@ class Kubelet(Daemon):
     def condition(self, shell: Shell) -> Condition:
         if kubelet.obstacle(shell):
             return "activating"
-        _announce(shell)
+        kubepods.announce(shell)
         return "active"
 
     def says(self, shell: Shell) -> str:
@@ -50,7 +50,7 @@ class Kubelet(Daemon):
             return ()
         healthz = int(kubelet.configuration(shell).get("healthzPort", 10248))
         found = [Socket(10250), Socket(healthz, _HERE)]
-        _announce(shell)
+        kubepods.announce(shell)
         for pod in kubepods.every(shell):
             if not kubepods.obstacle(shell, pod):
                 found += _opened(shell, pod)
@@ -75,13 +75,6 @@ def _complaints(shell: Shell) -> Iterator[str]:
             yield f"E0101 00:00:00.000000    4242 pod_workers.go:1338] {said}"
 
 
-def _announce(shell: Shell) -> None:
-    """Have whoever looks for a virtual address ask this host too."""
-    for pod in kubepods.every(shell):
-        for address in _addresses(pod):
-            shell.around.candidate(address)
-
-
 def _opened(shell: Shell, pod: StaticPod) -> tuple[Socket, ...]:
     return shell.state.follows(f"sockets:{pod.name}", lambda: tuple(_sockets(pod)))
 
@@ -95,15 +88,10 @@ def _sockets(pod: StaticPod) -> Iterator[Socket]:
         yield from etcdmembers.of_pod(pod).sockets()
 
 
-def _addresses(pod: StaticPod) -> list[str]:
-    found = [pod.environment.get(name, "") for name in ("address", "vip_address")]
-    return [one.partition("/")[0] for one in found if one and "kube-vip" in pod.name]
-
-
 def _virtual(shell: Shell) -> Iterator[str]:
     for pod in kubepods.every(shell):
-        if _addresses(pod) and not kubepods.obstacle(shell, pod):
-            yield from _addresses(pod)
+        if kubepods.virtual_addresses(pod) and not kubepods.obstacle(shell, pod):
+            yield from kubepods.virtual_addresses(pod)
 
 
 def _is_let(shell: Shell) -> bool:
@@ -114,7 +102,7 @@ def _is_let(shell: Shell) -> bool:
         return False
     if cluster.note(ADMINS):
         return True
-    pods = (pod for pod in kubepods.every(shell) if _addresses(pod))
+    pods = (pod for pod in kubepods.every(shell) if kubepods.virtual_addresses(pod))
     return any(path.endswith(_OF_THE_CLUSTER) for pod in pods for path in pod.volumes)
 
 

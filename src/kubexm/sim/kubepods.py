@@ -122,6 +122,19 @@ def leave_traces(shell: Shell, pod: StaticPod) -> None:
         shell.files.write(log, b"", mode=0o600)
 
 
+def announce(shell: Shell) -> None:
+    """Have whoever looks for a virtual address ask this host too."""
+    for pod in every(shell):
+        for address in virtual_addresses(pod):
+            shell.around.candidate(address)
+
+
+def virtual_addresses(pod: StaticPod) -> list[str]:
+    """What kube-vip may come to hold; nothing for other pods."""
+    found = [pod.environment.get(name, "") for name in ("address", "vip_address")]
+    return [one.partition("/")[0] for one in found if one and "kube-vip" in pod.name]
+
+
 def image_obstacle(shell: Shell, *images: str) -> str:
     """Why a host can't run containers of images; nothing if it has them or can pull them."""
     missing = shell.state.follows(f"images:{' '.join(images)}", lambda: _missing(shell, images))
