@@ -198,13 +198,24 @@ def test_control_planes_hold_the_address_of_kube_vip() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "kubelet", "cgroup"),
-    [("v1.34.4", {}, 1), ("v1.35.4", {}, 2), ("v1.36.3", {"failCgroupV1": False}, 1)],
+    ("version", "kubelet", "ignored", "cgroup"),
+    [
+        ("v1.34.4", {}, [], 1),
+        ("v1.35.4", {}, [], 2),
+        ("v1.36.3", {"failCgroupV1": False}, [], 2),
+        ("v1.36.3", {}, ["SystemVerification"], 2),
+        ("v1.36.3", {"failCgroupV1": False}, ["SystemVerification"], 1),
+        ("v1.36.3", {"failCgroupV1": False}, ["all"], 1),
+    ],
 )
-def test_control_groups_are_those_that_the_kubelet_takes(
-    version: str, kubelet: dict[str, Any], cgroup: int
+def test_control_groups_are_those_that_the_kubelet_and_kubeadm_take(
+    version: str, kubelet: dict[str, Any], ignored: list[str], cgroup: int
 ) -> None:
-    kubernetes = {"version": version, "kubelet": {"config": kubelet}}
+    kubernetes = {
+        "version": version,
+        "kubelet": {"config": kubelet},
+        "kubeadm": {"ignorePreflightErrors": ignored},
+    }
 
     assert fits(kubernetes=kubernetes)["worker"].cgroup == cgroup
 

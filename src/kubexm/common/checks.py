@@ -88,10 +88,11 @@ _CHECKS = (
     Check(
         "cgroups",
         "control groups are mounted; of version 2 from Kubernetes v1.35 on, unless"
-        " `failCgroupV1: false` is set for the kubelet",
+        " `failCgroupV1: false` is set for the kubelet and kubeadm ignores `SystemVerification`",
         "refusal",
         "boot with `systemd.unified_cgroup_hierarchy=1`, or take a newer system; to go on with"
-        " version 1, write `kubernetes: {kubelet: {config: {failCgroupV1: false}}}`",
+        " version 1, write `kubernetes: {kubelet: {config: {failCgroupV1: false}}, kubeadm:"
+        " {ignorePreflightErrors: [SystemVerification]}}`",
         "kube-nodes",
     ),
     Check(

@@ -122,7 +122,8 @@ TABLE = (
     _symptom(
         "the kubelet does not run with control groups of version 1",
         "boot the host with version 2 (`systemd.unified_cgroup_hierarchy=1` on the command line of"
-        f" the kernel), or write {_SPEC} `spec.kubernetes.kubelet.config.failCgroupV1: false`",
+        f" the kernel), or write {_SPEC} `spec.kubernetes.kubelet.config.failCgroupV1: false` and"
+        " `spec.kubernetes.kubeadm.ignorePreflightErrors: [SystemVerification]`",
         r"configured to not run on a host using cgroup v1",
         r"cgroups v1 support is deprecated and will be removed .* you must set",
     ),

@@ -9,6 +9,7 @@ import msgspec
 from kubexm.common import layout
 from kubexm.common.checks import CHECKS, Among
 from kubexm.config.members import Member
+from kubexm.config.model.kubernetes import KubernetesSpec
 from kubexm.config.rules.listeners import is_kube_node, is_plane
 from kubexm.config.rules.rule import Declared
 from kubexm.step.preflight import JUDGES, Fit
@@ -138,9 +139,15 @@ def _kernels(declared: Declared, cilium: str) -> dict[str, str]:
 
 def _cgroup(declared: Declared) -> int:
     kubernetes = declared.spec.kubernetes
-    if kubernetes.kubelet.config.get("failCgroupV1") is False:
-        return 1
-    return 2 if _minor(kubernetes.version) >= _CGROUP_2 else 1
+    is_bound = _minor(kubernetes.version) >= _CGROUP_2
+    return 2 if is_bound and not _bears_first_cgroups(kubernetes) else 1
+
+
+def _bears_first_cgroups(kubernetes: KubernetesSpec) -> bool:
+    """Whether both the kubelet and kubeadm were told to: neither asks what the other was told."""
+    ignored = {name.lower() for name in kubernetes.kubeadm.ignore_preflight_errors}
+    is_ignored = not ignored.isdisjoint({"systemverification", "all"})
+    return is_ignored and kubernetes.kubelet.config.get("failCgroupV1") is False
 
 
 def _minor(version: str) -> tuple[int, int]:
