@@ -32,6 +32,7 @@ LOST = "/etc/kubernetes/admission.yaml"
 # kubeadm would wait for four minutes.
 IMPATIENT = {"initConfiguration": {"timeouts": {"controlPlaneComponentHealthCheck": "20s"}}}
 SQUATTER = "systemd-run --quiet --unit=squatter python3 -m http.server 10250"
+SHELL = "docker.io/library/busybox:1.37.0"
 WEB = """
 apiVersion: apps/v1
 kind: Deployment
@@ -45,8 +46,8 @@ spec:
     spec:
       terminationGracePeriodSeconds: 1
       containers:
-        - {name: web, image: "docker.io/library/busybox:1.37.0", command: %s}
-"""
+        - {name: web, image: "SHELL", command: %s}
+""".replace("SHELL", SHELL)
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +96,16 @@ def test_a_pod_that_ends_tells_what_it_said(control: ClusterControl) -> None:
     assert "can't open '/nowhere/at-all': No such file" in said, said
 
 
+def test_a_pod_without_its_image_tells_which_one_can_not_be_had(control: ClusterControl) -> None:
+    _declare_web(control, "[sleep, 1h]", f"/usr/local/bin/ctr -n k8s.io images rm {SHELL}")
+
+    failed = control.create()
+
+    assert failed.code == 1
+    said = failed.told()["node1"]
+    assert f"cause: an image can't be had: {SHELL}" in said, said
+
+
 def test_mended_it_is_well(control: ClusterControl) -> None:
     _declare_web(control, "[sleep, infinity]")
 
@@ -106,16 +117,20 @@ def test_mended_it_is_well(control: ClusterControl) -> None:
 
 def _before_workers(command: str) -> dict[str, Any]:
     """A step of the operator after the checks of hosts, and before workers join."""
-    step = {"name": "break", "runOnRoles": ["worker"], "command": {"argv": shlex.split(command)}}
-    return {"workers": {"pre": [step]}}
+    return {"workers": {"pre": [_on_workers(command)]}}
 
 
-def _declare_web(control: ClusterControl, command: str) -> None:
-    """A cluster with a workload that is waited for."""
+def _on_workers(command: str) -> dict[str, Any]:
+    return {"name": "break", "runOnRoles": ["worker"], "command": {"argv": shlex.split(command)}}
+
+
+def _declare_web(control: ClusterControl, command: str, before: str = "") -> None:
+    """A cluster with a workload that is waited for; `before` is done to workers first."""
     addon = {"name": "web", "inline": WEB % command}
     wait = {"resource": "deployment/web", "namespace": "default"}
     step = {"name": "web", "runOnRoles": ["control-plane"], "timeout": "30s", "rollout": wait}
-    control.declare(BOTH, **MORE, addons=[addon], hooks={"add-ons": {"post": [step]}})
+    hooks = {"pre": [_on_workers(before)] if before else [], "post": [step]}
+    control.declare(BOTH, **MORE, addons=[addon], hooks={"add-ons": hooks})
 
 
 def _told(failed: Answer, node: str, host: str) -> tuple[str, str]:
