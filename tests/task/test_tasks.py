@@ -54,6 +54,20 @@ def test_a_load_balancer_listens_at_the_families_that_it_has(
     assert f"    bind {bind}\n" in content(plan, HAPROXY_CONFIG, "lb2")
 
 
+@pytest.mark.parametrize(("version", "is_said"), [("v3.5.27", False), ("v3.6.8", True)])
+def test_etcd_has_gates_from_the_version_on_that_knows_them(
+    version: str, is_said: bool, tmp_path: Path
+) -> None:
+    hosts = [{"name": name, "address": f"10.0.0.{n}"} for n, name in enumerate(("cp1", "e1"), 11)]
+    groups = {"control-plane": ["cp1"], "etcd": ["e1"]}
+
+    plan = planned(written(tmp_path, hosts=hosts, roleGroups=groups, etcd={"version": version}))
+
+    said = content(plan, layout.ETCD_ENVIRONMENT, "e1")
+    assert ("InitialCorruptCheck=true" in said) == is_said
+    assert ("EXPERIMENTAL_INITIAL_CORRUPT_CHECK" in said) != is_said
+
+
 @pytest.mark.slow
 def test_a_virtual_address_of_ipv6_leads_to_the_api(tmp_path: Path) -> None:
     outcome = made(written(tmp_path, **balanced("fd00::100", v6=True)))

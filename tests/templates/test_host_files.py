@@ -198,6 +198,20 @@ def test_flags_of_etcd_are_variables_and_those_of_the_operator_come_last() -> No
     assert not [name for name in found if "INITIAL" in name]
 
 
+@pytest.mark.parametrize("has_gates", [True, False])
+def test_etcd_looks_for_damage_and_tells_how_far_it_is_as_members_of_kubeadm_do(
+    has_gates: bool,
+) -> None:
+    member = replace(sample(EtcdEnvironment), has_gates=has_gates)
+
+    found = variables(filled("etcd/environment", member))
+
+    old = "" if has_gates else "EXPERIMENTAL_"
+    assert found[f"ETCD_{old}WATCH_PROGRESS_NOTIFY_INTERVAL"] == "5s"
+    assert (found.get("ETCD_FEATURE_GATES") == "InitialCorruptCheck=true") == has_gates
+    assert (found.get("ETCD_EXPERIMENTAL_INITIAL_CORRUPT_CHECK") == "true") != has_gates
+
+
 def test_a_member_of_etcd_finds_itself_among_the_others() -> None:
     found = variables(filled("etcd/initial", sample(EtcdInitial)))
 

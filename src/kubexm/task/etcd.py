@@ -127,6 +127,7 @@ def _member(ctx: ClusterContext) -> EtcdEnvironment:
         compaction_s=int(spec.tuning.compaction),
         quota_bytes=spec.tuning.quota_mib << 20,
         max_request_bytes=spec.tuning.max_request_kib << 10,
+        has_gates=not ctx.version("etcd").startswith("v3.5."),
         extra_args=dict(spec.extra_args),
     )
 

@@ -46,6 +46,8 @@ class EtcdEnvironment(Context, frozen=True, kw_only=True):
     """How large it may become."""
     max_request_bytes: int
     """The largest request."""
+    has_gates: bool = True
+    """Whether it has feature gates, as from v3.6 on; before, flags of their own did the same."""
     extra_args: dict[str, str] = msgspec.field(default_factory=dict)
     """More flags, without `--`; they win over those above."""
 
@@ -128,7 +130,7 @@ TEMPLATES = (
         "env",
         "how a member of etcd runs",
         layout.ETCD_ENVIRONMENT,
-        (_MEMBER,),
+        (_MEMBER, msgspec.structs.replace(_MEMBER, has_gates=False, extra_args={})),
     ),
     Template(
         "etcd/initial",
