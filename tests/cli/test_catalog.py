@@ -28,6 +28,16 @@ def test_a_version_is_shown_with_where_it_comes_from_and_what_goes_with_it(kubex
     assert shown["goesWith"]["containerd"].startswith("v2.")
 
 
+def test_a_version_is_shown_with_its_charts_and_with_nothing_twice(kubexm: Kubexm) -> None:
+    cilium = kubexm("catalog", "show", "cilium", "v1.20.1").out
+    calico = kubexm("catalog", "show", "calico", "v3.33.0").out.splitlines()
+
+    assert "  chart cilium 1.20.1: https://helm.cilium.io/\n" in cilium
+    images = [line for line in calico if line.startswith("  image ")]
+    assert len(images) == len(set(images)) > 1
+    assert len([line for line in calico if line.startswith("  manifest any: ")]) == 1
+
+
 def test_a_catalog_of_ones_own_wins(kubexm: Kubexm, tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text(f'[components.runc.versions."v9.9.9"]\nsha256.runc.amd64 = "{"a" * 64}"\n')

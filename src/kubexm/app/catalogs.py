@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from kubexm.resource import catalog
-from kubexm.resource.catalog import KUBERNETES, Download
+from kubexm.resource.catalog import KUBERNETES, Catalog, ChartRelease, Download
 from kubexm.resource.entries import Arch
 
 ARCHITECTURES: tuple[Arch, ...] = ("amd64", "arm64")
@@ -29,6 +29,7 @@ class Shown(msgspec.Struct, frozen=True, rename="camel"):
     version: str
     downloads: Sequence[Download]
     images: Sequence[str]
+    charts: Sequence[ChartRelease]
     goes_with: dict[str, str]
     """Of Kubernetes: the versions of other components that are taken with it."""
 
@@ -47,8 +48,19 @@ def shown(name: str, version: str | None, files: Sequence[Path] = ()) -> Shown:
     known = catalog.load(files)
     usual = known.component(KUBERNETES).default
     found = known.version(name, version or known.default(name, usual))
-    downloads = [
-        download for arch in ARCHITECTURES for download in known.downloads(name, found, arch)
-    ]
     beside = known.line(found).defaults if name == KUBERNETES else {}
-    return Shown(name, found, downloads, [*known.images(name, found).values()], dict(beside))
+    return Shown(
+        name=name,
+        version=found,
+        downloads=[*_downloads(known, name, found)],
+        images=[*dict.fromkeys(known.images(name, found).values())],
+        charts=known.charts(name, found),
+        goes_with=dict(beside),
+    )
+
+
+def _downloads(known: Catalog, name: str, version: str) -> Iterable[Download]:
+    """The files for all architectures; what serves any of them is told once."""
+    return dict.fromkeys(
+        one for arch in ARCHITECTURES for one in known.downloads(name, version, arch)
+    )

@@ -101,6 +101,8 @@ def show(
         say(f"  {one.name} {one.arch}: {one.urls[0]}\n    sha256 {one.sha256 or 'not known'}")
     for image in found.images:
         say(f"  image {image}")
+    for chart in found.charts:
+        say(f"  chart {chart.name} {chart.version}: {chart.repository}")
     for name, beside in found.goes_with.items():
         say(f"  with {name} {beside}")
     return 0
