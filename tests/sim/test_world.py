@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from stat import S_IMODE
 
 import pytest
 
 from kubexm.connector.base import Command, Completed
+from kubexm.connector.source import Source
 from kubexm.errors import (
     ConnectionLost,
     HostUnreachable,
@@ -279,6 +282,54 @@ def test_long_contents_are_kept_once_for_all_hosts(world: World) -> None:
         asyncio.run(world.connector(f"n{number}").put("/srv/big", b"x" * 100_000))
 
     assert len(list((world.path / "blobs").iterdir())) == 1
+
+
+@pytest.fixture
+def usual_umask() -> Iterator[None]:
+    """New files can be read by everybody unless somebody says otherwise."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("usual_umask")
+def test_nobody_but_its_owner_looks_into_a_world(tmp_path: Path) -> None:
+    path = tmp_path / "worlds" / "demo"
+    world = World.create(path)
+    asyncio.run(world.connector("n1").put("/etc/key", b"\xff" * 5000, mode=0o600))
+    (tmp_path / "key").write_bytes(b"\xfe" * 5000)
+    source = Source(tmp_path / "key")
+    asyncio.run(world.connector("n1").upload(source, "/etc/other", mode=0o600))
+    source.close()
+    for _ in range(200):  # so many that its journal is made short when it is read again
+        run(world, "touch", "/etc/f", host="n2")
+    world.close()
+    again = World.open(path)
+    run(again, "true", host="n2")
+    again.close()
+
+    assert mode(path) == 0o700
+    files = [place for place in path.rglob("*") if place.is_file()]
+    assert {place.parent.name for place in files} == {"blobs", "hosts", "demo"}
+    assert {place.name: mode(place) for place in files} == {place.name: 0o600 for place in files}
+
+
+def test_a_world_that_others_could_look_into_is_closed_to_them(
+    world: World, tmp_path: Path
+) -> None:
+    empty = tmp_path / "empty"
+    for place in (world.path, empty):
+        place.mkdir(exist_ok=True)
+        place.chmod(0o755)
+
+    reopened(world).close()
+    World.create(empty).close()
+
+    assert (mode(world.path), mode(empty)) == (0o700, 0o700)
+
+
+def mode(path: Path) -> int:
+    return S_IMODE(path.stat().st_mode)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def database_path(home: Home, world: Path | None) -> Path:
 def keep_in_mind(home: Home, world: Path) -> None:
     """Have `databases` find a world that lies elsewhere."""
     if world.parent != home.worlds:
-        home.worlds.mkdir(parents=True, exist_ok=True)
+        home.worlds.mkdir(0o700, parents=True, exist_ok=True)
         digest = sha256(str(world).encode()).hexdigest()[:8]
         with suppress(FileExistsError):
             (home.worlds / f"{world.name}-{digest}").symlink_to(world)

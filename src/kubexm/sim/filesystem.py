@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from kubexm.connector.source import Source
+from kubexm.sim import private
 from kubexm.sim.state import HostState, Inode
 
 _SHORT = 1024
@@ -35,9 +36,8 @@ class Blobs:
         name = sha256(data).hexdigest()
         path = self._directory / name
         if name not in self._recent and not path.exists():
-            temporary = path.with_name(f"{name}.{os.getpid()}")
-            temporary.write_bytes(data)
-            temporary.replace(path)
+            with private.written(path) as file:
+                file.write(data)
         self._remember(name, data)
         return name
 
@@ -46,13 +46,8 @@ class Blobs:
         place = self._directory / name
         if place.exists():
             return
-        temporary = place.with_name(f"{name}.{os.getpid()}")
-        try:
-            with temporary.open("wb") as file:
-                file.writelines(source.all_pieces())
-            temporary.replace(place)
-        finally:
-            temporary.unlink(missing_ok=True)
+        with private.written(place) as file:
+            file.writelines(source.all_pieces())
 
     def get(self, name: str) -> bytes:
         if name in self._recent:

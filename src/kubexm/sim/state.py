@@ -17,6 +17,7 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from kubexm.errors import UnsupportedFormat
+from kubexm.sim import private
 
 
 class Inode(msgspec.Struct, frozen=True, tag="path", omit_defaults=True, gc=False):
@@ -206,10 +207,8 @@ class Journals:
             raise OSError(f"could not write all of `{self.path(name)}`")
 
     def rewrite(self, name: str, data: bytes) -> None:
-        path = self.path(name)
-        temporary = path.with_suffix(".new")
-        temporary.write_bytes(data)
-        temporary.replace(path)
+        with private.written(self.path(name)) as file:
+            file.write(data)
 
     def close(self) -> None:
         while self._open:

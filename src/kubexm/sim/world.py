@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import msgspec
 from kubexm.connector.base import Claim
 from kubexm.connector.holder import HolderFile
 from kubexm.errors import InvalidInput, UnsupportedFormat
+from kubexm.sim import private
 from kubexm.sim.connector import SimConnector
 from kubexm.sim.delivered import Delivered, shared_cells
 from kubexm.sim.filesystem import Blobs
@@ -60,12 +60,11 @@ class World:
                 hint="open it, or remove the directory to begin anew",
             )
         settings = settings or WorldSettings()
-        for part in ("hosts", "blobs"):
-            (path / part).mkdir(parents=True, exist_ok=True)
+        for place in (path, path / "hosts", path / "blobs"):
+            private.made(place)
         data = msgspec.json.encode({"format": _FORMAT, "settings": settings})
-        temporary = document.with_suffix(f".{os.getpid()}")
-        temporary.write_bytes(msgspec.json.format(data, indent=2) + b"\n")
-        temporary.replace(document)
+        with private.written(document) as file:
+            file.write(msgspec.json.format(data, indent=2) + b"\n")
         return cls(path, settings)
 
     @classmethod
@@ -73,10 +72,12 @@ class World:
         """The world of a directory, as it was left."""
         document = path / "world.json"
         try:
-            return cls(path, _settings(document.read_bytes(), str(document)))
+            settings = _settings(document.read_bytes(), str(document))
         except (FileNotFoundError, NotADirectoryError):
             hint = "give the directory of one with `--world`, or leave it out to make one"
             raise InvalidInput(f"there is no simulated world in `{path}`", hint=hint) from None
+        private.closed(path)
+        return cls(path, settings)
 
     def host(self, name: str) -> SimHost:
         """A host of the world; every name has one."""
