@@ -264,3 +264,47 @@ def test_kube_vip_leads_to_a_control_plane_whose_etcd_is_elsewhere(
     file.write_text(f"{FILE}  roleGroups: {groups}\n  endpoint: {endpoint}\n")
 
     created(kubexm, file)
+
+
+TOO_MUCH = f"{FILE}  preflight: {{controlPlaneMemoryMib: 999999}}\n"
+
+
+def part(kubexm: Kubexm, file: Path, name: str = "preflight") -> int:
+    """Make a part of the cluster; the exit code."""
+    return kubexm("create", "cluster", "-f", file, "--simulate", "--only", name).code
+
+
+def state(kubexm: Kubexm) -> str:
+    (found,) = json.loads(kubexm("get", "clusters", "-o", "json").out)["clusters"]
+    shown = json.loads(kubexm("get", "cluster", "demo", "-o", "json").out)["cluster"]
+    assert shown["state"] == found["state"]
+    return str(found["state"])
+
+
+def test_a_cluster_of_which_only_parts_were_made_is_unfinished(kubexm: Kubexm, file: Path) -> None:
+    assert [part(kubexm, file, name) for name in ("preflight", "system")] == [0, 0]
+
+    assert state(kubexm) == "unfinished"
+
+
+def test_a_part_does_not_finish_a_cluster_whose_creation_failed(kubexm: Kubexm, file: Path) -> None:
+    file.write_text(TOO_MUCH)
+    assert kubexm("create", "cluster", "-f", file, "--simulate").code == 1
+    file.write_text(FILE)
+    assert part(kubexm, file) == 0
+
+    assert state(kubexm) == "unfinished"
+    created(kubexm, file)
+    assert state(kubexm) == "created"
+
+
+def test_a_cluster_that_was_created_stays_so_whatever_becomes_of_a_part(
+    kubexm: Kubexm, file: Path
+) -> None:
+    created(kubexm, file)
+
+    assert part(kubexm, file) == 0
+    assert state(kubexm) == "created"
+    file.write_text(TOO_MUCH)
+    assert part(kubexm, file) == 1
+    assert state(kubexm) == "created"

@@ -212,6 +212,18 @@ def test_who_has_deleted_half_of_a_cluster_may_make_another_of_other_hosts(site:
 
 
 @pytest.mark.slow
+def test_a_cluster_stays_half_deleted_when_a_part_of_another_is_made(site: Site) -> None:
+    site.create(1)
+    site.stop("worker1")
+    site.kubexm(*DELETE)
+
+    part = site.kubexm(*CREATE, site.write(2), "--only", "preflight")
+
+    assert part.code == 0
+    assert site.known() == ["half deleted"]
+
+
+@pytest.mark.slow
 def test_a_damaged_world_is_nobody_elses_trouble(site: Site) -> None:
     bad = site.home / "data" / "worlds" / "bad" / "kubexm.db"
     bad.parent.mkdir(parents=True)

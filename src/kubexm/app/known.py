@@ -165,7 +165,7 @@ def _known(store: Store, name: str, done: Sequence[_Done]) -> KnownCluster:
     is_begun, strays = _standing(let_in, done, made.options.about)
     return KnownCluster(
         name=name,
-        state=_state(done[0]),
+        state=_state(done),
         about=made.options.about,
         hosts=[host for host in hosts if host.name != CONTROL_NODE],
         since=creations[-1].run.created,
@@ -197,12 +197,20 @@ def _standing(
     return is_begun, frozenset() if is_same else old
 
 
-def _state(last: _Done) -> State:
-    run = last.run
-    if run.holder is not None:
-        return "creating" if last.is_creation else "deleting"
-    if not last.is_creation:
-        return "half deleted"
-    if run.status != "Success":
+def _state(done: Sequence[_Done]) -> State:
+    busy = next((one for one in done if one.run.holder is not None), None)
+    if busy is not None:
+        return "creating" if busy.is_creation else "deleting"
+    # A part that was selected tells nothing of the rest, whether it was made or not.
+    whole = next((one for one in done if not one.run.selected), None)
+    if whole is None:
         return "unfinished"
-    return "degraded" if run.degraded else "created"
+    if not whole.is_creation:
+        return "half deleted"
+    return _outcome(whole.run)
+
+
+def _outcome(creation: Run) -> State:
+    if creation.status != "Success":
+        return "unfinished"
+    return "degraded" if creation.degraded else "created"
