@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -308,3 +314,86 @@ def test_a_cluster_that_was_created_stays_so_whatever_becomes_of_a_part(
     file.write_text(TOO_MUCH)
     assert part(kubexm, file) == 1
     assert state(kubexm) == "created"
+
+
+JSON = ("get", "clusters", "-o", "json")
+
+
+def spoil(database: Path, data: bytes = b"garbage" * 1000) -> str:
+    database.parent.mkdir(parents=True, exist_ok=True)
+    database.write_bytes(data)
+    return str(database)
+
+
+def test_nobody_says_that_there_are_no_clusters_who_can_not_know(
+    kubexm: Kubexm, home: Path
+) -> None:
+    real = spoil(home / "state" / "kubexm.db")
+    other = spoil(home / "data" / "worlds" / "other" / "kubexm.db")
+
+    told = kubexm("get", "clusters")
+    document = kubexm(*JSON)
+
+    assert (told.code, document.code) == (1, 1)
+    assert "there are no clusters" not in told.out + told.err
+    assert "error: store-unusable" in told.err
+    assert real in told.err
+    assert other in told.err
+    assert json.loads(document.out)["error"]["code"] == "store-unusable"
+
+
+@pytest.mark.parametrize("kept", [0, 2 * 4096], ids=["all of it", "what comes after its schema"])
+def test_what_can_be_read_is_listed_beside_a_damaged_database(
+    kubexm: Kubexm, home: Path, file: Path, kept: int
+) -> None:
+    created(kubexm, file)
+    with closing(sqlite3.connect(home / "data/worlds/demo/kubexm.db")) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        whole = connection.serialize()
+    place = spoil(home / "state" / "kubexm.db", whole[:kept] + b"\x5a" * (len(whole) - kept))
+
+    told = kubexm("get", "clusters")
+    document = kubexm(*JSON)
+
+    assert (told.code, document.code) == (1, 1)
+    assert "created, simulated" in told.out
+    assert place in told.err
+    assert [one["name"] for one in json.loads(document.out)["clusters"]] == ["demo"]
+
+
+@contextmanager
+def closed(directory: Path) -> Iterator[None]:
+    """Nobody may look into this directory meanwhile, but who may look into all."""
+    mode = directory.stat().st_mode
+    directory.chmod(0)
+    yield
+    directory.chmod(mode)
+
+
+def asked_by_anybody(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """What is said to who may look into nothing that is closed, unlike root."""
+    rights = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search")
+    return subprocess.run(
+        [*(rights if os.geteuid() == 0 else ()), sys.executable, "-m", "kubexm", *words],
+        env={**os.environ, "KUBEXM_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("place", ["data/worlds/demo", "data/worlds", "data", "."])
+def test_a_directory_that_can_not_be_looked_into_is_told_of(
+    kubexm: Kubexm, home: Path, file: Path, place: str
+) -> None:
+    created(kubexm, file)
+
+    with closed(home / place):
+        told = asked_by_anybody(home, "get", "clusters")
+
+    assert told.returncode == 1
+    assert "there are no clusters" not in told.stdout
+    assert "error: store-unusable" in told.stderr
+    assert "can't be looked into (Permission denied)" in told.stderr
+    assert str(home / place) in told.stderr
+    assert "Traceback" not in told.stderr

@@ -102,6 +102,9 @@ def test_the_demo_simulates_at_once_finds_nothing_to_do_later_and_can_be_taken_a
     home = tmp_path / "home"
     first, second = (command("quickstart", "--simulate", home=home) for _ in range(2))
     monkeypatch.setenv("KUBEXM_HOME", str(home))
+    damaged = home / "data" / "worlds" / "other" / "kubexm.db"  # which is nobody else's trouble
+    damaged.parent.mkdir()
+    damaged.write_bytes(b"garbage" * 1000)
     taken = quickstart.down(tmp_path / "no lab")
     again = quickstart.down(tmp_path / "no lab")
 

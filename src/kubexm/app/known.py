@@ -77,7 +77,10 @@ def clusters(home: Home, unusable: Callable[[StoreError], None]) -> list[KnownCl
     """
     found: list[KnownCluster] = []
     for store in places.stores(home, unusable):
-        found += _of_store(store)
+        try:
+            found += [*_of_store(store)]
+        except StoreError as error:  # of one that could be opened, but is damaged further on
+            unusable(error)
     return sorted(found, key=lambda one: (one.name, one.world or ""))
 
 

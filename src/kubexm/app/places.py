@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
+from typing import TypeVar
 
 from kubexm.common.nearest import nearest
 from kubexm.common.paths import Home
-from kubexm.errors import InvalidInput, StoreError, UnknownTask
+from kubexm.errors import InvalidInput, StoreError, StoreUnusable, UnknownTask
 from kubexm.store import Run, Store
 from kubexm.store.lease import LEASE
 
 DATABASE = "kubexm.db"
 SHOWN_TASKS = 3
+Seen = TypeVar("Seen")
 LEASE_SECONDS = LEASE
 """How long a process that gives no sign of life keeps its lock."""
 
@@ -70,7 +72,7 @@ def _hint(task: str, known: Sequence[Run]) -> str:
 
 def stores(home: Home, unusable: Callable[[StoreError], None]) -> Iterator[Store]:
     """Every store that can be used, one after the other, each open while it is looked at."""
-    for path in databases(home):
+    for path in databases(home, unusable):
         try:
             store = open_store(path)
         except StoreError as error:
@@ -80,12 +82,29 @@ def stores(home: Home, unusable: Callable[[StoreError], None]) -> Iterator[Store
             yield store
 
 
-def databases(home: Home) -> list[Path]:
+def databases(home: Home, unusable: Callable[[StoreError], None]) -> list[Path]:
     """Every database there is, the real one first; none is made by asking."""
     for directory in (home.state, home.data):
-        _refuse_if_no_directory(directory)
-    worlds = sorted(home.worlds.glob(f"*/{DATABASE}")) if home.worlds.is_dir() else []
-    return [path for path in (home.database, *worlds) if path.exists()]
+        with suppress(PermissionError):  # it may be one; that it is closed is told of below
+            _refuse_if_no_directory(directory)
+    worlds = _seen(home.worlds, lambda: sorted(home.worlds.iterdir()), unusable) or []
+    paths = (home.database, *(world / DATABASE for world in worlds))
+    return [path for path in paths if _seen(path.parent, path.stat, unusable)]
+
+
+def _seen(
+    directory: Path, look: Callable[[], Seen], unusable: Callable[[StoreError], None]
+) -> Seen | None:
+    """What a look into a directory shows; what it may hide from us is told of."""
+    try:
+        return look()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        message = f"the directory can't be looked into ({error.strerror})"
+        hint = "check its owner and its mode, or set KUBEXM_HOME to another"
+        unusable(StoreUnusable(message, where=str(directory), hint=hint))
+        return None
 
 
 def _refuse_if_no_directory(path: Path) -> None:

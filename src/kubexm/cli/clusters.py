@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,19 +31,24 @@ def list_(*, output: Output = "text") -> int:
     """All clusters that were made from this machine, and not deleted since."""
     from kubexm.app import known
 
-    found = known.clusters(Home.from_environment(), _warn)
+    unusable: list[StoreError] = []
+    found = known.clusters(Home.from_environment(), unusable.append)
+    _tell(unusable, is_all=not found)
     if output != "text":
         document({"clusters": [data(one) for one in found]}, output)
     elif found:
         say(table(_COLUMNS, [_row(one) for one in found]))
     else:
         say("there are no clusters; `kubexm create cluster -f FILE` makes one")
-    return 0
+    return max((error.exit_code for error in unusable), default=0)
 
 
-def _warn(error: StoreError) -> None:
-    """Tell of a store that can't be used; what others have is worth knowing nevertheless."""
-    warn([Problem(error.message, error.where, error.hint)])
+def _tell(unusable: Sequence[StoreError], *, is_all: bool) -> None:
+    """Tell of stores that can't be used; raise if nobody can know what there is."""
+    first = 1 if is_all else 0
+    warn(Problem(error.message, error.where, error.hint) for error in unusable[first:])
+    if unusable and is_all:
+        raise unusable[0]
 
 
 def show(name: Name, /, *, output: Output = "text") -> int:
