@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.cli.answers import Kubexm
+from tests.cli.answers import Answer, Kubexm
 
 FILE = """
 apiVersion: kubexm.io/v1alpha1
@@ -397,3 +398,77 @@ def test_a_directory_that_can_not_be_looked_into_is_told_of(
     assert "can't be looked into (Permission denied)" in told.stderr
     assert str(home / place) in told.stderr
     assert "Traceback" not in told.stderr
+
+
+def become_real(home: Path) -> None:
+    """Have the cluster of the simulated world be known as a real one in place of it."""
+    world = home / "data" / "worlds" / "demo"
+    (home / "state").mkdir()
+    with closing(sqlite3.connect(world / "kubexm.db")) as connection:
+        connection.execute("UPDATE run SET world = NULL")
+        connection.commit()
+        connection.execute("VACUUM INTO ?", (str(home / "state" / "kubexm.db"),))
+    shutil.rmtree(world)
+
+
+def hint(told: Answer) -> str:
+    """What is said to do about a name that is refused."""
+    assert told.code == 2
+    return told.err.rpartition("hint: ")[2].strip()
+
+
+def test_who_misspells_a_cluster_that_is_to_be_deleted_is_told_its_name(
+    kubexm: Kubexm, home: Path, file: Path
+) -> None:
+    assert "makes one" in hint(kubexm("delete", "cluster", "Demo", "--simulate"))
+    created(kubexm, file)
+
+    same = kubexm("delete", "cluster", "Demo", "--simulate")
+    real = kubexm("delete", "cluster", "dmeo", "--yes")
+    far = kubexm("delete", "cluster", "shop", "--simulate")
+    become_real(home)
+    simulated = kubexm("delete", "cluster", "Demo", "--simulate")
+
+    assert hint(same) == "did you mean `demo`?"
+    assert hint(real) == "did you mean `demo`? It is simulated: give `--simulate`"
+    assert hint(far) == "known: `demo`"
+    assert hint(simulated) == "did you mean `demo`? It is real: leave out `--simulate`"
+
+
+def test_who_means_a_real_cluster_does_not_simulate(kubexm: Kubexm, home: Path, file: Path) -> None:
+    created(kubexm, file)
+    become_real(home)
+
+    refused = kubexm("delete", "cluster", "demo", "--simulate")
+
+    assert "the cluster `demo` is real" in refused.err
+    assert hint(refused) == "if you mean that one, leave out `--simulate`"
+
+
+def test_who_means_a_cluster_of_another_world_gives_that_one(
+    kubexm: Kubexm, file: Path, tmp_path: Path
+) -> None:
+    world, empty = tmp_path / "there", tmp_path / "elsewhere"
+    create = ("create", "cluster", "-f", file, "--simulate")
+    assert kubexm(*create, "--world", world, "--only", "preflight").code == 0
+    elsewhere = f"give `--simulate --world {world}`"
+
+    for given in ((), ("--world", empty), ("--yes",)):
+        simulate = () if given == ("--yes",) else ("--simulate",)
+        refused = kubexm("delete", "cluster", "demo", *simulate, *given)
+        assert hint(refused) == f"if you mean that one, {elsewhere}"
+    misspelt = kubexm("delete", "cluster", "dmeo", "--simulate")
+    assert hint(misspelt) == f"did you mean `demo`? It is in another simulated world: {elsewhere}"
+    there = kubexm("delete", "cluster", "dmeo", "--simulate", "--world", world)
+    assert hint(there) == "did you mean `demo`?"
+
+
+def test_who_gives_another_world_than_the_usual_one_is_told_to_leave_it_out(
+    kubexm: Kubexm, file: Path, tmp_path: Path
+) -> None:
+    assert part(kubexm, file) == 0
+
+    refused = kubexm("delete", "cluster", "demo", "--simulate", "--world", tmp_path / "elsewhere")
+
+    assert "is in another simulated world" in refused.err
+    assert hint(refused) == "if you mean that one, leave out `--world`"

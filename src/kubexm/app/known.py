@@ -13,7 +13,7 @@ import msgspec
 from kubexm.app import places
 from kubexm.app.stored import StoredOptions
 from kubexm.common.about import About
-from kubexm.common.nearest import did_you_mean
+from kubexm.common.nearest import did_you_mean, nearest
 from kubexm.common.paths import Home
 from kubexm.common.roles import CONTROL_NODE, CONTROL_PLANE
 from kubexm.errors import InvalidInput, StoreError
@@ -95,13 +95,15 @@ def cluster(home: Home, name: str) -> KnownCluster:
 
 def cluster_of(home: Home, name: str, world: Path | None) -> KnownCluster:
     """The cluster of a name in one simulated world, or else in the real one."""
-    there = _in(home, world)
-    if (one := _named(there, name)) is not None:
+    if (one := _named(_in(home, world), name)) is not None:
         return one
-    if world is None and _named(clusters(home, lambda _: None), name):
-        message = f"the cluster `{name}` is simulated"
-        raise InvalidInput(message, hint="say that you mean that one with `--simulate`")
-    return _refuse(there, name)
+    found = clusters(home, lambda _: None)
+    if world is not None:
+        found.reverse()  # who looks in a world means a simulated one sooner than a real one
+    if (other := _named(found, name)) is None:
+        return _refuse_near(home, found, name, world)
+    kind, way = _told_apart(home, other, world)
+    raise InvalidInput(f"the cluster `{name}` is {kind}", hint=f"if you mean that one, {way}")
 
 
 def made(home: Home, run: Run) -> KnownCluster:
@@ -130,10 +132,44 @@ def _named(found: Sequence[KnownCluster], name: str) -> KnownCluster | None:
     return next((one for one in found if one.name == name), None)
 
 
+def _refuse_near(
+    home: Home, found: Sequence[KnownCluster], name: str, world: Path | None
+) -> NoReturn:
+    """Refuse a name that no cluster has; the one that may be meant may lie elsewhere."""
+    near = _named(found, nearest(name, (one.name for one in found)) or "")
+    if near is None or _is_found(home, near, name, world):
+        _refuse(found, name)
+    kind, way = _told_apart(home, near, world)
+    hint = f"did you mean `{near.name}`? It is {kind}: {way}"
+    raise InvalidInput(_unknown(name), hint=hint)
+
+
+def _is_found(home: Home, one: KnownCluster, instead: str, world: Path | None) -> bool:
+    """Whether its name in place of another one is all that it wants to be found."""
+    is_usual = world == places.world_path(home, instead, None)
+    place = places.world_path(home, one.name, None) if is_usual else world
+    return one.world == (None if place is None else str(place))
+
+
+def _told_apart(home: Home, one: KnownCluster, world: Path | None) -> tuple[str, str]:
+    """What a cluster is to somebody who looks in this world, and the way to name that one."""
+    if one.world is None:
+        return "real", "leave out `--simulate`"
+    usual = one.world == str(places.world_path(home, one.name, None))
+    kind = "simulated" if world is None else "in another simulated world"
+    if usual:
+        return kind, "give `--simulate`" if world is None else "leave out `--world`"
+    return kind, f"give `--simulate --world {one.world}`"
+
+
 def _refuse(found: Sequence[KnownCluster], name: str) -> NoReturn:
     names = [one.name for one in found]
     hint = did_you_mean(name, names) if names else "`kubexm create cluster -f FILE` makes one"
-    raise InvalidInput(f"no cluster `{name}` is known", hint=hint)
+    raise InvalidInput(_unknown(name), hint=hint)
+
+
+def _unknown(name: str) -> str:
+    return f"no cluster `{name}` is known"
 
 
 def _of_store(store: Store) -> Iterator[KnownCluster]:
