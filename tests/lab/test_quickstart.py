@@ -111,8 +111,15 @@ def test_the_demo_simulates_at_once_finds_nothing_to_do_later_and_can_be_taken_a
     assert (first.returncode, second.returncode, taken, again) == (0, 0, 0, 0)
     assert "nothing to do" not in first.stdout
     assert "Real hosts" not in first.stdout
+    assert "running quickstart: " in first.stderr
+    assert "changed  node1  create-cluster/" in first.stderr
+    end = first.stdout.partition("This was a simulation")[2]
+    for way in ("get cluster quickstart\n", "plan -f ", "graph -f ", "`make quickstart-down`"):
+        assert way in end
     assert "nothing to do" in second.stdout
-    assert capfd.readouterr().out.count("+ ") == 1
+    said = capfd.readouterr().out
+    assert said.count("+ ") == 1
+    assert said.count("The quickstart is gone") == 2
 
 
 def test_another_lab_is_refused_since_the_file_names_hosts_of_this_one(tmp_path: Path) -> None:

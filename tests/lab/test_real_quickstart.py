@@ -45,6 +45,10 @@ class Tree:
 
     def give(self, *words: str) -> str:
         """What a command of the lab says; the test fails if it fails."""
+        return self.done(*words).stdout
+
+    def done(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """The same with what it says beside that, such as how it gets on."""
         done = subprocess.run(
             [sys.executable, "-m", "lab", *words],
             cwd=self.root,
@@ -55,7 +59,7 @@ class Tree:
             check=False,
         )
         assert done.returncode == 0, f"{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
-        return done.stdout
+        return done
 
 
 @pytest.fixture
@@ -68,7 +72,8 @@ def tree(software: Path, tmp_path: Path) -> Iterator[Tree]:
 
 
 def test_it_makes_a_real_cluster_that_kubectl_sees_and_takes_all_of_it_away(tree: Tree) -> None:
-    first = tree.give("quickstart")
+    made = tree.done("quickstart")
+    first = made.stdout
     nodes = tree.give("run", "--", "kubectl", "get", "nodes", "-o", f"jsonpath={READY}")
     second = tree.give("quickstart")
     site = sites.require(tree.lab)
@@ -76,6 +81,10 @@ def test_it_makes_a_real_cluster_that_kubectl_sees_and_takes_all_of_it_away(tree
     down = tree.give("quickstart", "--down")
 
     assert "This was a real one" in first
+    assert_it_shows_what_it_does(made)
+    assert_it_shows_the_cluster(steps(first)["a look"])
+    assert_it_tells_how_to_look_around(first)
+    assert_it_shows_the_cluster(steps(second)["a look"])
     assert nodes.split() == ["True"] * quickstart.HOSTS
     assert "nothing to do" not in first
     assert "nothing to do" in second
@@ -84,6 +93,58 @@ def test_it_makes_a_real_cluster_that_kubectl_sees_and_takes_all_of_it_away(tree
     assert not tree.lab.exists()
     assert mounts.below(tree.root) == []
     assert not any(group.exists() for group in (site.groups.unified, *site.groups.controllers))
+
+
+def steps(said: str) -> dict[str, str]:
+    """What was said in each step, by its heading."""
+    _, *parts = re.split(r"^== (\d) of 4: (.+)\n", said, flags=re.MULTILINE)
+    assert parts[::3] == ["1", "2", "3", "4"]
+    return dict(zip(parts[1::3], parts[2::3], strict=True))
+
+
+def assert_it_shows_what_it_does(made: subprocess.CompletedProcess[str]) -> None:
+    """Each command before it is run, and how it gets on."""
+    found = steps(made.stdout)
+    assert [*found] == ["software", "hosts", "cluster", "a look"]
+    assert " -m lab software --kubernetes v" in shown(found["software"])
+    assert "the software is there after" in found["software"]
+    assert f" -m lab up --hosts {quickstart.HOSTS}" in shown(found["hosts"])
+    assert "the lab is up after" in found["hosts"]
+    assert f" -- kubexm create cluster -f {quickstart.FILE} " in shown(found["cluster"])
+    assert "cluster `quickstart` is there\n" in found["cluster"]
+    assert "running quickstart: " in made.stderr
+    changed = set(re.findall(r"^changed +(node\d) +create-cluster/", made.stderr, re.MULTILINE))
+    assert changed == {"node1", "node2", "node3"}
+
+
+def assert_it_shows_the_cluster(look: str) -> None:
+    """What kubectl has seen: nodes that are ready, and pods of the system."""
+    assert shown(look).endswith(" -- kubectl get nodes,pods -A")
+    ready = re.findall(r"^node/(\S+) +Ready ", look, re.MULTILINE)
+    assert sorted(ready) == ["node1", "node2", "node3"]
+    pods = re.findall(r"^kube-system +pod/(\S+) ", look, re.MULTILINE)
+    for name in ("kube-apiserver-node1", "etcd-node1", "coredns-"):
+        assert any(pod.startswith(name) for pod in pods), pods
+
+
+def assert_it_tells_how_to_look_around(said: str) -> None:
+    """At the very end, where one looks for what to do next."""
+    end = said.partition("This was a real one")[2]
+    for command in (
+        "make lab-shell ",
+        "kubectl get nodes -o wide",
+        f"kubexm health {quickstart.NAME}",
+        f"kubexm get cluster {quickstart.NAME}",
+        "make lab-shell HOST=node1 ",
+        "`make quickstart`",
+        "`make quickstart-down`",
+    ):
+        assert command in end
+
+
+def shown(step: str) -> str:
+    """The command that was shown before it was run."""
+    return next(line for line in step.splitlines() if line.startswith("+ "))
 
 
 def _on_first(tree: Tree) -> tuple[str, ...]:
