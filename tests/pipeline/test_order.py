@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -84,13 +85,32 @@ def test_workers_join_all_at_once_within_a_limit_and_wait_for_no_other_control_p
 
 def test_members_of_etcd_begin_together_and_are_well_before_the_api_server_begins() -> None:
     found = graph("own-etcd")
-    service = "create-cluster/etcd/service/etcd"
-    assert found.nodes[service].hosts == ("etcd1", "etcd2", "etcd3")
-    of_etcd = (node for node in found if node.step.params.get("unit") == "etcd")
-    starts = [node.id for node in of_etcd if node.step.kind == "service"]
-    assert starts == [service]
+    service = found.nodes["create-cluster/etcd/service/etcd"]
+    assert service.hosts == ("etcd1", "etcd2", "etcd3")
+    assert service.step.params["restarts"] is False
     needed = before(found, "create-cluster/control-plane/init/cluster", same_host=False)
-    assert "create-cluster/etcd/health/healthy" in needed
+    assert {f"create-cluster/etcd/health/etcd{n}" for n in (1, 2, 3)} <= needed
+
+
+def test_members_of_etcd_take_new_settings_one_after_the_other_and_are_well_between() -> None:
+    found = graph("own-etcd")
+    health = "create-cluster/etcd/health"
+    for number in (1, 2, 3):
+        settings = found.nodes[f"{health}/etcd{number}-settings"]
+        assert (settings.step.kind, settings.hosts) == ("service", (f"etcd{number}",))
+        assert settings.step.params["restarts_on"]
+        assert settings.id in before(found, f"{health}/etcd{number}", same_host=True)
+        others = before(found, settings.id, same_host=False)
+        assert {f"{health}/etcd{n}" for n in range(1, number)} <= others
+
+
+def test_kubelets_of_control_planes_take_new_settings_one_after_the_other() -> None:
+    found = graph("three-and-two")
+    part = "create-cluster/control-plane"
+    kubelets = [f"{part}/init/kubelet", *(f"{part}/join/control{n}-kubelet" for n in (2, 3))]
+    for first, then in pairwise(kubelets):
+        assert first in before(found, then, same_host=False)
+    assert all(found.nodes[one].step.params["port"] == 10248 for one in kubelets)
 
 
 def test_a_balancer_of_its_own_hosts_is_there_before_the_api_server_begins() -> None:

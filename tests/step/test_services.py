@@ -22,6 +22,7 @@ def place(tmp_path: Path) -> Iterator[SimPlace]:
     services = {
         "ssh": ServiceSettings(active=True, enabled=True, ports=(22,)),
         "idle": ServiceSettings(),
+        "web": ServiceSettings(ports=(8080,)),
     }
     made = SimPlace(tmp_path, WorldSettings(machine=Machine(services=services)))
     yield made
@@ -128,6 +129,46 @@ def test_restarts_once_when_files_differ_from_those_of_the_last_start(place: Sim
     assert verdict.reason == "files it restarts on were changed since its last start"
     assert place.verdict(step).satisfied
     assert started(place, "app") == 2
+
+
+def test_another_step_restarts_what_is_only_started_here(place: SimPlace) -> None:
+    write_unit(place)
+    place.run(FilePresent(CONFIG, content="a"))
+    start = Service("app", restarts_on=(CONFIG,), restarts=False)
+    anew = Service("app", restarts_on=(CONFIG,))
+    place.run(start)
+    assert place.verdict(anew).satisfied
+    place.run(FilePresent(CONFIG, content="b"))
+
+    assert place.verdict(start).satisfied
+    place.run(start)
+
+    assert started(place, "app") == 1
+    assert not place.verdict(anew).satisfied
+    place.run(anew)
+    assert started(place, "app") == 2
+    assert start.follows() == ()
+
+
+def test_a_start_is_through_when_the_port_is_open(place: SimPlace) -> None:
+    web, mute = (
+        Service(unit, port=8080, restarts_on=("/etc/hostname",)) for unit in ("web", "idle")
+    )
+    with pytest.raises(StepFailed, match="port 8080 is closed 30 s after its start"):
+        place.run(mute)
+    # What never got through its start is tried again.
+    assert not place.verdict(mute).satisfied
+
+    place.run(web)
+
+    assert place.verdict(web).satisfied
+
+
+def test_a_port_wants_something_that_runs() -> None:
+    with pytest.raises(ValueError, match="`port` is 0"):
+        Service("web", port=0)
+    with pytest.raises(ValueError, match="and `running: true`"):
+        Service("web", running=False, port=80)
 
 
 def test_restarts_what_ran_before_we_came_since_nobody_knows_with_which_files(

@@ -199,6 +199,8 @@ def waits(
         "control-plane/join": (
             *of(CORE, *lane),
             *on_same("control-plane/prepare", "load-balancer/kube-vip"),
+            # A kubelet that does not start with new settings keeps them from the others.
+            *on_all("control-plane/init"),
         ),
         **{
             f"control-plane/settings/{host}": on_same(_member(ctx, host))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from hashlib import sha256
+from hashlib import md5, sha256
 from posixpath import dirname
 
 import msgspec
@@ -18,6 +18,7 @@ from kubexm.sim.shell import Shell
 _KINDS = {"File": "file", "Directory": "directory"}
 """What has to be at a path of the host, by the type of the volume."""
 _READ = "pod:read:"
+_HASH = "kubernetes.io/config.hash"
 _WRITTEN = frozenset(("audit-log-path", "cert-dir", "data-dir", "log-file", "wal-dir"))
 """Flags whose paths the program makes by itself."""
 
@@ -35,6 +36,7 @@ class StaticPod(msgspec.Struct, frozen=True):
     mounts: Mapping[str, str]
     """Paths of the host by those inside."""
     annotations: Mapping[str, str]
+    """Those of its file, and of which file that is."""
 
     def flag(self, name: str) -> str:
         """The value of a flag; nothing if it is not given."""
@@ -187,10 +189,10 @@ def _parsed(data: bytes) -> StaticPod | None:
         return None
     if (found.get("apiVersion"), found.get("kind")) != ("v1", "Pod"):
         return None
-    return _pod(found)
+    return _pod(found, md5(data, usedforsecurity=False).hexdigest())
 
 
-def _pod(found: Object) -> StaticPod:
+def _pod(found: Object, file: str) -> StaticPod:
     spec = found["spec"]
     first = entries(spec, "containers")[0]
     volumes = {
@@ -208,5 +210,5 @@ def _pod(found: Object) -> StaticPod:
             for mount in entries(first, "volumeMounts")
             if mount["name"] in volumes
         },
-        annotations=section(found, "metadata", "annotations"),
+        annotations={**section(found, "metadata", "annotations"), _HASH: file},
     )

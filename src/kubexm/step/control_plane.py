@@ -108,10 +108,11 @@ class PhasesDone(Step):
         return (f"kubeadm-phase:{self.record}",)
 
     async def _go_by(self, ctx: StepContext, digest: str) -> None:
+        before = await static_pods.noted(ctx.host, sudo=self.sudo)
         for words in self.phases:
             command = kubeadm.phase(ctx.host, words, self.config, sudo=self.sudo)
             await kubeadm.done(ctx.host, command)
-        await static_pods.awaited(ctx.host, sudo=self.sudo)
+        await static_pods.awaited(ctx.host, before, sudo=self.sudo)
         await services.record(ctx.host, self.record, digest, sudo=self.sudo)
 
     async def _look(self, ctx: StepContext) -> tuple[str, str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from kubexm.errors import StepFailed
-from kubexm.runner import files, host_evidence, services
+from kubexm.runner import files, host_evidence, network, services
 from kubexm.runner.diagnosis import report
 from kubexm.runner.host import Command, Completed, Host
 from kubexm.runner.services import UnitState
@@ -13,6 +14,11 @@ from kubexm.runtime.contexts import StepContext
 from kubexm.step.contract import Step, Verdict
 from kubexm.step.parameters import require_absolute, require_names
 from kubexm.step.registry import step
+
+_SECONDS = 30.0
+"""What ends at its start gets a second try by systemd meanwhile, such as kubelets have."""
+_INTERVAL = 0.5
+_HERE = "127.0.0.1"
 
 
 @step("service")
@@ -36,6 +42,10 @@ class Service(Step):
     """Whether it starts with the host; ignored for a unit that can't be enabled."""
     restarts_on: tuple[str, ...] = ()
     """Absolute paths of files that it reads when it starts."""
+    restarts: bool = True
+    """Whether it is started anew when these differ; else another step does that."""
+    port: int | None = None
+    """The TCP port of 127.0.0.1 that it opens; a start is waited for until then."""
     sudo: bool | None = None
     """Run as root through sudo; by default as `sudo` of the host says."""
 
@@ -49,6 +59,8 @@ class Service(Step):
             raise ValueError("give `running` or `enabled`: else there is nothing to do")
         if self.restarts_on and not self.running:
             raise ValueError("`restarts_on` needs `running: true`")
+        if self.port is not None and not (self.running and 0 < self.port < 65536):
+            raise ValueError(f"`port` is {self.port}, want 1 to 65535, and `running: true`")
 
     def summary(self) -> str:
         words = {True: ("running", "enabled"), False: ("stopped", "disabled")}
@@ -68,7 +80,8 @@ class Service(Step):
 
     def follows(self) -> tuple[str, ...]:
         name = self.unit if "." in self.unit else f"{self.unit}.service"
-        return (*self.restarts_on, f"/etc/systemd/system/{name}") if self.running else ()
+        follows = self.running and self.restarts
+        return (*self.restarts_on, f"/etc/systemd/system/{name}") if follows else ()
 
     def judge(self, answers: Sequence[Completed]) -> Verdict:
         state = services.state_of(answers[0], self.unit)
@@ -90,8 +103,9 @@ class Service(Step):
         if self.enabled is not None and self._is_enabled_wrongly(state):
             await self._set_enabled(ctx, self.enabled)
         if self.running is not None:
-            await self._set_running(ctx, state, files_now != recorded or state.stale)
-        if self.restarts_on:
+            outdated = self.restarts and (files_now != recorded or state.stale)
+            await self._set_running(ctx, state, outdated)
+        if self.restarts_on and (self.restarts or not state.is_active):
             await services.record(ctx.host, self.unit, files_now, sudo=self.sudo)
 
     async def rollback(self, ctx: StepContext) -> None:
@@ -158,7 +172,9 @@ class Service(Step):
         return self.enabled not in (None, state.is_enabled) and state.can_be_enabled
 
     def _restart_reasons(self, state: UnitState, answers: Sequence[Completed]) -> list[str]:
-        reasons = []
+        reasons: list[str] = []
+        if not self.restarts:
+            return reasons
         if self.running and state.stale:
             reasons.append("its unit file was changed since systemd read it")
         if self.restarts_on and state.is_active:
@@ -187,8 +203,23 @@ class Service(Step):
                 await services.stop(ctx.host, self.unit, sudo=self.sudo)
         elif not state.is_active:
             await services.start(ctx.host, self.unit, sudo=self.sudo)
+            await self._await_port(ctx)
         elif outdated:
             await services.restart(ctx.host, self.unit, sudo=self.sudo)
+            await self._await_port(ctx)
+
+    async def _await_port(self, ctx: StepContext) -> None:
+        """Return once it has got through its start: systemd takes it for running before that."""
+        if self.port is None:
+            return
+        try:
+            async with asyncio.timeout(_SECONDS):
+                while not await network.reaches(ctx.host, _HERE, self.port):
+                    await asyncio.sleep(_INTERVAL)
+        except TimeoutError:
+            state = await services.state(ctx.host, self.unit, sudo=self.sudo)
+            what = f"port {self.port} is closed {_SECONDS:g} s after its start"
+            raise StepFailed(f"{what}; the unit is {state.active}") from None
 
 
 def _runs_as_wanted(state: UnitState, running: bool) -> bool:

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from kubexm.common import layout
 from kubexm.errors import StepFailed
 from kubexm.runner import files, kubectl, workloads
@@ -19,15 +21,36 @@ SECONDS = 180.0
 _INTERVAL = 1.0
 
 
-async def awaited(host: Host, *, sudo: bool | None) -> None:
+_HASH = "kubernetes.io/config.hash"
+"""By it a kubelet tells, of each pod, which file it has read."""
+
+
+class Before(msgspec.Struct, frozen=True):
+    """A pod as it was before its file may have been written anew."""
+
+    written: Object
+    hash: str
+    """Of the file that it ran by; nothing if nobody knew."""
+
+
+async def noted(host: Host, *, sudo: bool | None) -> dict[str, Before]:
+    """How those are of which there are files, to be told from what comes of new settings."""
+    files_ = await _files(host, sudo)
+    try:
+        pods = await _running(host, sudo) if files_ else {}
+    except StepFailed:
+        pods = {}  # no API server answers, and new settings may be what it wants
+    return {name: Before(pod, _hash(pods.get(name))) for name, pod in files_.items()}
+
+
+async def awaited(host: Host, before: Mapping[str, Before], *, sudo: bool | None) -> None:
     """Return when all of them run as their files say, so that others may be restarted next."""
-    files_ = {name: await _written(host, name, sudo) for name in NAMES}
-    wanted = {name: pod for name, pod in files_.items() if pod is not None}
+    wanted = await _files(host, sudo)
     why = ""
     try:
         async with asyncio.timeout(SECONDS):
             while wanted:
-                why = await _behind(host, wanted, sudo)
+                why = await _behind(host, wanted, before, sudo)
                 if not why:
                     return
                 await asyncio.sleep(_INTERVAL)
@@ -36,29 +59,48 @@ async def awaited(host: Host, *, sudo: bool | None) -> None:
         raise StepFailed(f"after {SECONDS:g} s: {why}", hint=hint) from None
 
 
+async def _files(host: Host, sudo: bool | None) -> dict[str, Object]:
+    found = {name: await _written(host, name, sudo) for name in NAMES}
+    return {name: pod for name, pod in found.items() if pod is not None}
+
+
 async def _written(host: Host, name: str, sudo: bool | None) -> Object | None:
     text = await files.read(host, f"{layout.MANIFESTS}/{name}.yaml", sudo=sudo)
     return None if text is None else formats.parsed(text.decode(), "yaml")
 
 
-async def _behind(host: Host, wanted: Mapping[str, Object], sudo: bool | None) -> str:
+async def _behind(
+    host: Host, wanted: Mapping[str, Object], before: Mapping[str, Before], sudo: bool | None
+) -> str:
     """What does not run as its file says; nothing if all does."""
-    there = ("--field-selector", f"spec.nodeName={host.name}")
     try:
-        found = await kubectl.get(host, "pods", "-n", "kube-system", *there, sudo=sudo)
+        pods = await _running(host, sudo)
     except StepFailed as error:
         return error.message
-    pods = {pod["metadata"]["name"].removesuffix(f"-{host.name}"): pod for pod in found}
-    troubles = (_trouble(name, pod, pods.get(name)) for name, pod in wanted.items())
+    troubles = (trouble(name, pod, pods.get(name), before.get(name)) for name, pod in wanted.items())
     return next(filter(None, troubles), "")
 
 
-def _trouble(name: str, written: Object, pod: Object | None) -> str:
+async def _running(host: Host, sudo: bool | None) -> dict[str, Object]:
+    there = ("--field-selector", f"spec.nodeName={host.name}")
+    found = await kubectl.get(host, "pods", "-n", "kube-system", *there, sudo=sudo)
+    return {pod["metadata"]["name"].removesuffix(f"-{host.name}"): pod for pod in found}
+
+
+def trouble(name: str, written: Object, pod: Object | None, before: Before | None) -> str:
+    """Why a pod does not run as its file says; nothing if it does."""
     if pod is None:
         return f"there is no pod of {name}"
-    if _program(pod) != _program(written) or not _marks(written).items() <= _marks(pod).items():
+    is_old = before is not None and written != before.written and before.hash == _hash(pod) != ""
+    # An attempt that was cut off has left nothing to compare with but the pod itself.
+    is_other = _program(pod) != _program(written)
+    if is_old or is_other or not _marks(written).items() <= _marks(pod).items():
         return f"{name} runs with its old settings"
     return "; ".join(workloads.troubles(pod))
+
+
+def _hash(pod: Object | None) -> str:
+    return "" if pod is None else _marks(pod).get(_HASH, "")
 
 
 def _program(pod: Object) -> tuple[Any, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubexm.common import layout
-from kubexm.plan import ExecutionFragment, node, parallel, per_host
+from kubexm.plan import ExecutionFragment, chain, node, parallel, per_host
 from kubexm.plan.scope import task
 from kubexm.step.data import DataDirectory
 from kubexm.step.services import Service
@@ -28,6 +28,8 @@ from kubexm.templates.contexts.etcd import (
 
 CLIENT_PORT, PEER_PORT = 2379, 2380
 UNIT = f"{layout.UNITS}/etcd.service"
+# What a member needs for its first start is not read at another.
+_READ = (layout.ETCD_ENVIRONMENT, UNIT)
 _HERE = f"https://127.0.0.1:{CLIENT_PORT}"
 _SECONDS = 180.0
 _TOOLS = ("etcdctl", "etcdutl")
@@ -79,16 +81,26 @@ def settings(ctx: ClusterContext) -> ExecutionFragment | None:
 @task("service")
 def service(ctx: ClusterContext) -> ExecutionFragment | None:
     """The members run; none of them waits for another to be started."""
-    # What a member needs for its first start is not read at another.
-    step = Service("etcd", restarts_on=(layout.ETCD_ENVIRONMENT, UNIT))
+    step = Service("etcd", restarts_on=_READ, restarts=False)
     return node("etcd", step, on=ctx.etcd, timeout=_SECONDS)
 
 
 @task("health")
 def health(ctx: ClusterContext) -> ExecutionFragment | None:
-    """Every member answers, so most of them have found each other."""
-    step = WaitFor(command=(*_etcdctl(), "endpoint", "health"), unit="etcd", interval=1.0)
-    return node("healthy", step, on=ctx.etcd, timeout=_SECONDS)
+    """Every member runs with its settings as they are, and answers.
+
+    One after the other: most of them have to be there at any time, and what the first does not
+    begin with is kept from the others.
+    """
+    return chain(*(_well(host) for host in ctx.etcd))
+
+
+def _well(host: str) -> ExecutionFragment:
+    answers = WaitFor(command=(*_etcdctl(), "endpoint", "health"), unit="etcd", interval=1.0)
+    return per_host(
+        node(f"{host}-settings", Service("etcd", restarts_on=_READ), on=(host,), timeout=_SECONDS),
+        node(host, answers, on=(host,), timeout=_SECONDS),
+    )
 
 
 @task("backup")

@@ -29,6 +29,8 @@ from kubexm.templates.contexts.systemd import KubeletDropin, KubeletUnit
 
 UNIT = f"{layout.UNITS}/kubelet.service"
 DROPIN = f"{layout.UNITS}/kubelet.service.d/10-kubexm.conf"
+HEALTH_PORT = 10248
+_HERE = frozenset(("127.0.0.1", "0.0.0.0", "::"))
 _TEMPLATE = "kubernetes/kubelet"
 
 
@@ -84,7 +86,14 @@ def settings(ctx: ClusterContext, hosts: Sequence[str]) -> ExecutionFragment:
 
 def step(ctx: ClusterContext) -> Service:
     """The kubelet runs, and with its settings as they are; kubeadm has started it with those."""
-    return Service("kubelet", restarts_on=files(ctx))
+    return Service("kubelet", restarts_on=files(ctx), port=_opened(ctx))
+
+
+def _opened(ctx: ClusterContext) -> int | None:
+    """Where a kubelet that has got through its start is heard; nothing if that is not here."""
+    spec = ctx.spec.kubernetes.kubelet
+    address = spec.extra_args.get("healthz-bind-address", document(ctx)["healthzBindAddress"])
+    return HEALTH_PORT if address in _HERE else None
 
 
 def files(ctx: ClusterContext) -> tuple[str, ...]:
