@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -246,22 +247,50 @@ def test_a_host_where_nobody_becomes_root_is_refused(made: Callable[..., Preflig
     assert found.findings[0].message == "commands can't run as root: sudo: no"
 
 
-def test_a_cluster_that_is_there_finds_itself_no_trouble(made: Callable[..., Preflight]) -> None:
+_CA, _MARKER = "/etc/kubernetes/pki/ca.crt", "/var/lib/kubexm/records/kubeadm.json"
+
+
+def member_of(cluster: str) -> Callable[[World], None]:
+    """Have a host be a control plane of a cluster that kubexm has made."""
+    state = {"state": "done", "role": "init", "part": "control-plane", "cluster": cluster}
+    marker = json.dumps(state).encode()
+
     def prepare(world: World) -> None:
         async def scenario() -> None:
             connector = world.connector("cp1")
             await connector.open()
-            for path in ("/etc/kubernetes/pki/ca.crt", "/var/lib/kubexm/records/kubeadm.json"):
+            for path in (_CA, _MARKER):
                 await Host("cp1", connector).run("mkdir", "-p", path.rpartition("/")[0])
-                await connector.put(path, b"{}")
+            await connector.put(_CA, b"{}")
+            await connector.put(_MARKER, marker)
 
         asyncio.run(scenario())
 
-    found = made(prepare=prepare)
+    return prepare
+
+
+def test_a_cluster_that_is_there_finds_itself_no_trouble(made: Callable[..., Preflight]) -> None:
+    found = made(prepare=member_of("demo"))
 
     assert not found.is_refused
     assert {kind for _, kind, _ in kinds(found)} == {"held"}
     assert ("leftovers", "held", ("cp1",)) in kinds(found)
+
+
+@pytest.mark.parametrize("cluster", ["staging", ""])
+def test_a_member_of_another_cluster_is_refused_whatever_is_left_out(
+    made: Callable[..., Preflight], cluster: str
+) -> None:
+    found = made(prepare=member_of(cluster), preflight={"skip": ["leftovers"]})
+
+    # Nobody writes to the disk that another cluster is on.
+    assert kinds(found) == {
+        ("other-cluster", "refusal", ("cp1",)),
+        ("etcd-disk", "unknown", ("cp1",)),
+    }
+    (said,) = (each.message for each in found.findings if each.check == "other-cluster")
+    assert said.startswith("a member of another cluster that kubexm has made")
+    assert f"`{cluster}`" in said or not cluster
 
 
 def test_some_hosts_can_be_asked_alone(made: Callable[..., Preflight]) -> None:

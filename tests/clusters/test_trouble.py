@@ -99,6 +99,25 @@ def test_a_host_that_does_not_pass_its_checks_stops_all_before_the_first_change(
     assert {name: count for name, count in changed(home).items() if count != before.get(name)} == {}
 
 
+def test_hosts_of_a_cluster_are_not_taken_for_another_that_the_file_calls_otherwise(
+    home: Path,
+) -> None:
+    file = home / _EXAMPLE.name
+    made(file, home)
+    before = changed(home)
+    other = f"name: {_EXAMPLE.stem}"
+    file.write_text(file.read_text().replace(other, "name: renamed", 1))
+    (home / "worlds" / _EXAMPLE.stem).rename(home / "worlds" / "renamed")
+
+    result = made(file, home).result
+
+    assert result.status == "Failed"
+    said = f"other-cluster: a member of another cluster that kubexm has made: `{_EXAMPLE.stem}`"
+    assert said in result.message
+    found = World.open(home / "worlds" / "renamed").mutations()
+    assert {name: len(cells) for name, cells in found.items() if cells} == before
+
+
 def test_two_hosts_that_are_one_are_refused(home: Path) -> None:
     for name in ("worker1", "worker2"):
         host = world(home).host(name)

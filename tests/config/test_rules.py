@@ -471,6 +471,12 @@ def test_a_part_that_can_not_be_read_hides_no_other_problem() -> None:
     assert "more may be found when these are mended" in caught.value.hint
 
 
+def test_the_check_for_another_cluster_can_not_be_left_out() -> None:
+    (said,) = told(cluster(preflight={"skip": ["leftovers", "other-cluster"]}))
+
+    assert "spec.preflight.skip[1]: `other-cluster` can't be left out" in said
+
+
 @pytest.mark.parametrize(
     ("target", "hint"),
     [("kubeletconfiguration", "kubernetes.kubelet.config"), ("corednsdeployment", "coredns/")],

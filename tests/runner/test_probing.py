@@ -69,7 +69,9 @@ def test_writes_that_are_ended_leave_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "content", "ours"),
     [
-        ("records/kubeadm.json", '{"state": "done"}', True),
+        ("records/kubeadm.json", '{"state":"done","cluster":"demo"}', True),
+        ("records/kubeadm.json", '{"state":"done","cluster":"demo2"}', False),
+        ("records/kubeadm.json", '{"state":"done"}', False),
         ("ledger/a.json", json.dumps({"name": "demo", "prior": {}, "resource": "x"}), True),
         ("ledger/a.json", json.dumps({"name": "demo2", "prior": {}, "resource": "x"}), False),
         ("ledger/a.json", json.dumps({"name": "x", "prior": {"name": "demo"}}), False),
@@ -92,7 +94,10 @@ def test_a_host_is_known_by_what_was_left_on_it_for_this_cluster(
     found = asyncio.run(look())
 
     assert found.is_ours is ours
-    assert bool(found.writes) is not ours, "who is beside a cluster does not disturb it"
+    is_member = "kubeadm" in file
+    assert bool(found.writes) is not (ours or is_member), "who is beside a cluster leaves it alone"
+    named = json.loads(content).get("cluster", "") if is_member else None
+    assert found.member == named
 
 
 def test_ports_of_others_are_open_closed_or_beyond_reach() -> None:

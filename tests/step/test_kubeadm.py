@@ -60,6 +60,23 @@ def begin(place: Cluster, role: str = "init") -> None:
     place.wait(kubeadm.mark(place.host, kubeadm.Marker(**state)))  # type: ignore[arg-type]
 
 
+def test_a_member_of_another_cluster_is_refused(cluster: Make) -> None:
+    place = cluster(INIT, JOINED)
+    place.run(Initialised(cluster="staging"))
+    assert marked(place)["cluster"] == "staging"
+    place.forget()
+
+    for step in (Initialised(cluster="prod"), joined(cluster="prod", control_plane=True)):
+        with pytest.raises(Refused, match="a member of the cluster `staging`"):
+            place.verdict(step)
+        with pytest.raises(Refused, match="a member of the cluster `staging`"):
+            place.run(step, values=JOIN)
+
+    assert place.told == []
+    assert place.verdict(Initialised(cluster="staging")).satisfied
+    assert place.verdict(Initialised()).satisfied
+
+
 def test_a_cluster_is_begun_once(cluster: Make) -> None:
     place = cluster(INIT)
     step = Initialised(skip_phases=("addon", "mark-control-plane"), ignore_errors=("NumCPU",))

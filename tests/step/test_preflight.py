@@ -62,7 +62,7 @@ def test_what_the_cluster_itself_has_laid_there_is_no_trouble(tmp_path: Path) ->
     machine = with_fields(SMALL, memory_mib=4096, swap_mib=0)
     place = with_facts(SimPlace(tmp_path, WorldSettings(machine=machine)))
     place.wait(place.host.run("mkdir", "-p", "/var/lib/kubexm/records"))
-    place.wait(place.host.put("/var/lib/kubexm/records/kubeadm.json", b"{}"))
+    place.wait(place.host.put("/var/lib/kubexm/records/kubeadm.json", b'{"cluster": "demo"}'))
 
     findings = place.wait(FIT.examine(place.host))
 

@@ -185,6 +185,14 @@ OTHERS: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, Any], str]] = 
         "another container runtime is installed: cri-o",
     ),
     (
+        "other-cluster",
+        {},
+        {"member": "staging"},
+        {},
+        "a member of another cluster that kubexm has made: `staging`",
+    ),
+    ("other-cluster", {}, {"member": ""}, {}, "a member of another cluster that kubexm has made"),
+    (
         "leftovers",
         {},
         {"files": ("/etc/kubernetes/admin.conf",)},

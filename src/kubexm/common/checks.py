@@ -51,6 +51,7 @@ class Finding(msgspec.Struct, frozen=True):
         return f"{self.found}: {self.figure}" if self.figure else self.found
 
 
+OTHER_CLUSTER = "other-cluster"
 _CHECKS = (
     Check(
         "reachable",
@@ -165,6 +166,13 @@ _CHECKS = (
         "warning",
         "remove it unless you need it: its settings are replaced, and what it runs may stop",
         "kube-nodes",
+    ),
+    Check(
+        OTHER_CLUSTER,
+        "the host is no member of another cluster that kubexm has made; it can't be left out",
+        "refusal",
+        "delete that cluster first, `kubexm delete cluster NAME`; if it is this one and the file"
+        " calls it otherwise by now, write its old name",
     ),
     Check(
         "leftovers",

@@ -42,16 +42,19 @@ _TOKEN = re.compile(r"\b[a-z0-9]{6}\.[a-z0-9]{16}\b")
 
 Role = Literal["init", "join"]
 Part = Literal["control-plane", "worker"]
+Progress = Literal["begun", "done"]
 
 
 class Marker(msgspec.Struct, frozen=True, omit_defaults=True):
     """How far kubeadm got on a host, as the host remembers it."""
 
-    state: Literal["begun", "done"]
+    state: Progress
     role: Role
     """Whether the host began the cluster, or joined it."""
     part: Part | None = None
     """What it became a member as; records of old have nothing of it."""
+    cluster: str = ""
+    """Whose member it became; records of old have nothing of that either."""
 
 
 def marker_command(host: Host, *, sudo: bool | None = None) -> Command:

@@ -42,6 +42,8 @@ class Probed(msgspec.Struct, frozen=True):
     uid: int | None
     is_ours: bool
     """Whether the host has been worked on for this cluster before."""
+    member: str | None = None
+    """The cluster that kubexm has made it a member of; empty if nobody noted which."""
     files: tuple[str, ...] = ()
     """What a cluster would have left."""
     units: tuple[str, ...] = ()
@@ -80,6 +82,7 @@ def probed_of(answer: Completed) -> Probed:
     return Probed(
         uid=_uid(first(lines, "uid")),
         is_ours=bool(first(lines, "ours")),
+        member=first(lines, "member") if "member" in lines else None,
         files=tuple(lines.get("file", ())),
         units=_units(sections.get("units", ())),
         links=tuple(lines.get("link", ())),

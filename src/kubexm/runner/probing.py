@@ -65,9 +65,15 @@ PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/sbin
 state=$1 name=$2 etcd=$3 endpoint=$4
 shift 4
 echo "uid:$(id -u)"
-ours=
-[ -e "$state/{KUBEADM_MARKER}" ] && ours=kubeadm
+ours= busy=
 grep -qsF "{{\\"name\\": \\"$name\\"," "$state"/{LEDGER}/*.json && ours=ledger
+if [ -e "$state/{KUBEADM_MARKER}" ]; then
+  member=$(sed -n 's/.*"cluster": *"\\([^"]*\\)".*/\\1/p' "$state/{KUBEADM_MARKER}")
+  busy=yes
+  echo "member:$member"
+  [ -n "$member" ] && ours=
+  if [ -z "$name" ] || [ "$member" = "$name" ]; then ours=kubeadm; fi
+fi
 echo "ours:$ours"
 grep -sH '^nameserver' {RESOLVED}
 for tool in {" ".join(TOOLS)}; do command -v $tool >/dev/null && echo tool:$tool; done
@@ -123,7 +129,7 @@ fi
 """
 # Each write by a process of its own: it tells how long it took from its own beginning, and that is
 # what counts, not what it took to start it. Nobody else is disturbed where a cluster runs already.
-_WRITE = f"""if [ -n "$etcd" ] && [ -z "$ours" ]; then
+_WRITE = f"""if [ -n "$etcd" ] && [ -z "$ours$busy" ]; then
   there=$etcd
   while [ -n "$there" ] && [ ! -d "$there" ]; do there=${{there%/*}}; done
   echo "place:${{there:-/}}"

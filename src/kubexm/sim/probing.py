@@ -31,8 +31,11 @@ _CLOCK = ("Timezone=Etc/UTC", "NTP=yes", "NTPSynchronized=yes")
 def told(shell: Shell, words: Sequence[str]) -> Iterator[str]:
     """All of it, in the words in which a real host would."""
     state, name, etcd, endpoint, *knocks = words
-    ours = _is_ours(shell, state, name)
+    member = _member(shell, f"{state}/{KUBEADM_MARKER}")
+    ours = _is_ours(shell, state, name, member)
     yield f"uid:{shell.user_id(shell.user) or 0}"
+    if member is not None:
+        yield f"member:{member}"
     yield f"ours:{'ledger' if ours else ''}"
     yield from (f"tool:{tool}" for tool in TOOLS)
     yield from ("told:tools", "link:eth0", "link:lo")
@@ -46,15 +49,22 @@ def told(shell: Shell, words: Sequence[str]) -> Iterator[str]:
     if endpoint:
         yield _knocked(shell, "-", *endpoint.split())
     yield "told:knocks"
-    if etcd and not ours:
+    if etcd and not ours and member is None:
         yield from (f"place:{_nearest(shell, etcd)}", "@writes")
         yield from [f"{WRITE_BYTES} bytes copied, {_WRITE_SECONDS} s, 2.3 MB/s"] * _WRITES
 
 
-def _is_ours(shell: Shell, state: str, name: str) -> bool:
+def _member(shell: Shell, marker: str) -> str | None:
+    """The cluster that the host is a member of, as it remembers it; empty if not by its name."""
+    if shell.files.lookup(marker) is None:
+        return None
+    return str(json.loads(shell.files.read(marker)).get("cluster", ""))
+
+
+def _is_ours(shell: Shell, state: str, name: str, member: str | None) -> bool:
     """Whether the host was worked on for a cluster of this name."""
-    if shell.files.lookup(f"{state}/{KUBEADM_MARKER}") is not None:
-        return True
+    if member is not None and (member or not name):
+        return not name or member == name
     ledger = f"{state}/{LEDGER}"
     return any(_name(shell, f"{ledger}/{file}") == name for file in _children(shell, ledger))
 

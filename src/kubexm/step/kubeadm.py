@@ -14,7 +14,7 @@ from kubexm.errors import Refused
 from kubexm.runner import files, host_evidence, kubeadm, residue, services
 from kubexm.runner.diagnosis import report
 from kubexm.runner.host import Command, Completed, Host
-from kubexm.runner.kubeadm import Marker, Part, Role
+from kubexm.runner.kubeadm import Marker, Part, Progress, Role
 from kubexm.runtime.contexts import StepContext
 from kubexm.step import kube_proxy
 from kubexm.step.contract import Step, Verdict
@@ -48,6 +48,8 @@ class Member(Step):
     """Where the API server of the host listens."""
     etcd_data: str = "/var/lib/etcd"
     """Where etcd keeps its data, if kubeadm runs it."""
+    cluster: str = ""
+    """The name of the cluster, which the host remembers: a member of another one is refused."""
     goes_with_cluster: bool = False
     """Whether no other member stays when it is undone: then nobody is told that this one goes."""
     sudo: bool | None = None
@@ -83,16 +85,16 @@ class Member(Step):
         return Verdict.holds()
 
     async def run(self, ctx: StepContext) -> None:
-        await ctx.ledger.remember(self.resources[0], {"member": False})
         is_member, marker = _seen(await ctx.host.batch(self.probe(ctx.host)))
         if marker is not None:
             self._require_same(marker)
+        await ctx.ledger.remember(self.resources[0], {"member": False})
         is_begun = marker is not None and marker.state == "begun"
-        await kubeadm.mark(ctx.host, Marker("begun", self.role, self.part), sudo=self.sudo)
+        await self._mark(ctx, "begun")
         await self._become(ctx, is_begun=is_begun, has_joined=is_begun and is_member)
         for unit, paths in self.records.items():
             await _record(ctx.host, unit, paths, self.sudo)
-        await kubeadm.mark(ctx.host, Marker("done", self.role, self.part), sudo=self.sudo)
+        await self._mark(ctx, "done")
 
     async def rollback(self, ctx: StepContext) -> None:
         if ctx.ledger.recall(MEMBERSHIP) is None:
@@ -116,8 +118,14 @@ class Member(Step):
         """What the host becomes a member as; None if that is not known."""
         raise NotImplementedError
 
+    async def _mark(self, ctx: StepContext, state: Progress) -> None:
+        marker = Marker(state, self.role, self.part, self.cluster)
+        await kubeadm.mark(ctx.host, marker, sudo=self.sudo)
+
     def _require_same(self, marker: Marker) -> None:
-        """Refuse to make another kind of member of a host than it is."""
+        """Refuse to make another kind of member of a host than it is, or one of another cluster."""
+        if marker.cluster and self.cluster and marker.cluster != self.cluster:
+            raise _of_another(marker.cluster)
         if marker.state == "begun" and marker.role != self.role:
             raise _otherwise(f"`kubeadm {marker.role}`", f"`kubeadm {self.role}`")
         if None not in (marker.part, self.part) and marker.part != self.part:
@@ -353,6 +361,14 @@ def _not_ours() -> Refused:
         f"the host belongs to a cluster that kubexm did not make: `{layout.KUBELET_KUBECONFIG}`"
         " is there",
         hint="take it out of that cluster with `kubeadm reset`, or leave the host out",
+    )
+
+
+def _of_another(cluster: str) -> Refused:
+    return Refused(
+        f"the host is a member of the cluster `{cluster}`",
+        hint="delete that one first, or leave the host out; if it is this one and the file calls"
+        " it otherwise by now, write its old name",
     )
 
 

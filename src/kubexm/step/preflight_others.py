@@ -1,4 +1,4 @@
-"""Checks for others on a host: what an older cluster has left, and who listens there."""
+"""Checks for others on a host: another cluster, what an older one has left, who listens there."""
 
 from __future__ import annotations
 
@@ -13,6 +13,14 @@ _LINKS = (
     *("kube-dummy-if", "nodelocaldns", "weave"),
 )
 """How the names of links begin that network plugins and kube-proxy make."""
+
+
+def other_cluster(look: Look) -> Iterator[Found]:
+    """The host is no member of another cluster, which would break."""
+    member = look.probed.member
+    if member is not None and not look.probed.is_ours:
+        what = "a member of another cluster that kubexm has made"
+        yield Found(what, f"`{member}`" if member else "")
 
 
 def leftovers(look: Look) -> Iterator[Found]:
@@ -45,4 +53,8 @@ def ports_free(look: Look) -> Iterator[Found]:
             yield Found(f"{port} is for {what}", who)
 
 
-JUDGES: Mapping[str, Judge] = {"leftovers": leftovers, "ports-free": ports_free}
+JUDGES: Mapping[str, Judge] = {
+    "other-cluster": other_cluster,
+    "leftovers": leftovers,
+    "ports-free": ports_free,
+}

@@ -77,7 +77,9 @@ async def _behind(
         pods = await _running(host, sudo)
     except StepFailed as error:
         return error.message
-    troubles = (trouble(name, pod, pods.get(name), before.get(name)) for name, pod in wanted.items())
+    troubles = (
+        trouble(name, pod, pods.get(name), before.get(name)) for name, pod in wanted.items()
+    )
     return next(filter(None, troubles), "")
 
 

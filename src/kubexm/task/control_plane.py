@@ -185,6 +185,7 @@ def worker_join(ctx: ClusterContext) -> Joined:
     return Joined(
         **_joining(ctx, config),
         control_plane=False,
+        cluster=ctx.name,
         ignore_errors=of_host("ignored_errors"),
         records={"kubelet": kubelet.files(ctx)},
     )
@@ -208,6 +209,7 @@ def _common(ctx: ClusterContext) -> dict[str, Any]:
         "records": {"kubelet": kubelet.files(ctx), RECORD: _recorded(ctx)},
         "port": API_PORT,
         "etcd_data": ctx.spec.etcd.data_dir,
+        "cluster": ctx.name,
     }
 
 
