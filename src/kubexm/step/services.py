@@ -214,7 +214,9 @@ class Service(Step):
             return
         try:
             async with asyncio.timeout(_SECONDS):
-                while not await network.reaches(ctx.host, _HERE, self.port):
+                while True:
+                    if await network.reaches(ctx.host, _HERE, self.port):
+                        return
                     await asyncio.sleep(_INTERVAL)
         except TimeoutError:
             state = await services.state(ctx.host, self.unit, sudo=self.sudo)

@@ -30,7 +30,7 @@ from kubexm.templates.contexts.systemd import KubeletDropin, KubeletUnit
 UNIT = f"{layout.UNITS}/kubelet.service"
 DROPIN = f"{layout.UNITS}/kubelet.service.d/10-kubexm.conf"
 HEALTH_PORT = 10248
-_HERE = frozenset(("127.0.0.1", "0.0.0.0", "::"))
+_HERE = frozenset(("127.0.0.1", "0.0.0.0", "::"))  # noqa: S104 kubexm binds to none of them
 _TEMPLATE = "kubernetes/kubelet"
 
 
