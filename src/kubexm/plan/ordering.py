@@ -13,7 +13,7 @@ import msgspec
 from kubexm.errors import InvalidGraph
 from kubexm.plan.fragment import ExecutionFragment, replace, waiting
 from kubexm.plan.node import ExecutionNode, Join
-from kubexm.plan.validation import inside
+from kubexm.plan.validation import inside, scopes_around
 
 
 class Wait(msgspec.Struct, frozen=True):
@@ -39,10 +39,11 @@ def on_same(*parts: str) -> tuple[Wait, ...]:
 
 def ordered(fragment: ExecutionFragment, waits: Waits) -> ExecutionFragment:
     """The fragment with these edges; a part that is not there hands on what it waits for."""
+    parts = _Parts(fragment)
     for part, those in waits.items():
-        for wait in _each_once(_present(fragment, waits, those)):
-            fragment = _linked(fragment, part, wait)
-    return fragment
+        for wait in _each_once(_present(parts, waits, those)):
+            parts.link(part, wait)
+    return replace(fragment, nodes=tuple(parts.nodes.values()), joins=tuple(parts.joins))
 
 
 def _each_once(waits: Iterable[Wait]) -> Iterator[Wait]:
@@ -69,42 +70,76 @@ def supplied(fragment: ExecutionFragment) -> ExecutionFragment:
     return replace(fragment, nodes=tuple(map(follow, fragment.nodes)))
 
 
+class _Parts:
+    """Nodes by their id and by all parts that they are in, while edges come to them."""
+
+    def __init__(self, fragment: ExecutionFragment) -> None:
+        self.nodes = {node.id: node for node in fragment.nodes}
+        self.joins = [*fragment.joins]
+        self._inside: dict[str, list[str]] = {}
+        for id in self.nodes:
+            for part in scopes_around(id):
+                self._inside.setdefault(part, []).append(id)
+        self._floating = {id for id, one in self.nodes.items() if one.one_of or _is_for_all(one)}
+
+    def has(self, part: str) -> bool:
+        """Whether a part has nodes."""
+        return part in self._inside
+
+    def link(self, part: str, wait: Wait) -> None:
+        """Let what a part begins with wait for what another one ends with."""
+        entries, exits, floating = self._entries(part), self._exits(wait.part), self._floating
+        if len(entries) > 1 and len(exits) > 1:
+            join = _join(part, wait, exits, floating)
+            self.joins.append(join)
+            exits, floating = (join.id,), set()
+        fixed = tuple(id for id in exits if wait.same_host and id not in floating)
+        barred = tuple(id for id in exits if id not in fixed)
+        for id in entries:
+            self.nodes[id] = _following(self.nodes[id], fixed, barred)
+
+    def _of(self, part: str) -> Iterator[ExecutionNode]:
+        return (self.nodes[id] for id in self._inside.get(part, ()))
+
+    def _entries(self, part: str) -> list[str]:
+        """The nodes of a part that wait for nothing inside of it."""
+        return [
+            node.id
+            for node in self._of(part)
+            if not any(inside(id, part) for id in (*node.after, *node.after_same_host))
+        ]
+
+    def _exits(self, part: str) -> tuple[str, ...]:
+        """The nodes of a part that nothing inside of it waits for."""
+        joins = (join for join in self.joins if inside(join.id, part))
+        vertices = (*self._of(part), *joins)
+        waited = {id for one in vertices for id in (*one.after, *one.after_same_host)}
+        return tuple(id for id in self._inside.get(part, ()) if id not in waited)
+
+
+def _following(
+    node: ExecutionNode, fixed: tuple[str, ...], barred: tuple[str, ...]
+) -> ExecutionNode:
+    # The host of a one_of node is not known beforehand: only a barrier makes sense there.
+    if node.one_of:
+        return waiting(node, (*fixed, *barred), same_host=False)
+    return waiting(waiting(node, fixed, same_host=True), barred, same_host=False)
+
+
 def _present(
-    fragment: ExecutionFragment, waits: Waits, those: Sequence[Wait], seen: tuple[str, ...] = ()
+    parts: _Parts, waits: Waits, those: Sequence[Wait], seen: tuple[str, ...] = ()
 ) -> Iterator[Wait]:
     """The parts to wait for that have nodes; of others what they would have waited for."""
     for wait in those:
         if wait.part in seen:
             ring = " → ".join((*seen, wait.part))
             raise InvalidGraph(f"parts wait for each other: {ring}")
-        if any(inside(node.id, wait.part) for node in fragment.nodes):
+        if parts.has(wait.part):
             yield wait
         else:
-            behind = _present(fragment, waits, waits.get(wait.part, ()), (*seen, wait.part))
+            behind = _present(parts, waits, waits.get(wait.part, ()), (*seen, wait.part))
             for other in behind:
                 yield Wait(other.part, wait.same_host and other.same_host)
-
-
-def _linked(fragment: ExecutionFragment, part: str, wait: Wait) -> ExecutionFragment:
-    entries, exits = _entries(fragment, part), _exits(fragment, wait.part)
-    floating = {node.id for node in fragment.nodes if node.one_of or _is_for_all(node)}
-    joins: tuple[Join, ...] = ()
-    if len(entries) > 1 and len(exits) > 1:
-        joins = (_join(part, wait, exits, floating),)
-        exits, floating = (joins[0].id,), floating - {*exits}
-    fixed = tuple(id for id in exits if wait.same_host and id not in floating)
-    barred = tuple(id for id in exits if id not in fixed)
-
-    def follow(node: ExecutionNode) -> ExecutionNode:
-        # The host of a one_of node is not known beforehand: only a barrier makes sense there.
-        if node.id not in entries:
-            return node
-        if node.one_of:
-            return waiting(node, exits, same_host=False)
-        return waiting(waiting(node, fixed, same_host=True), barred, same_host=False)
-
-    nodes = tuple(map(follow, fragment.nodes))
-    return replace(fragment, nodes=nodes, joins=(*fragment.joins, *joins))
 
 
 def _is_for_all(node: ExecutionNode) -> bool:
@@ -116,27 +151,3 @@ def _join(part: str, wait: Wait, exits: Sequence[str], floating: Container[str])
     """One vertex between many ends and many beginnings; it belongs to neither part."""
     same = tuple(id for id in exits if wait.same_host and id not in floating)
     return Join(f"@{part}/@after/{wait.part}", tuple(id for id in exits if id not in same), same)
-
-
-def _entries(fragment: ExecutionFragment, part: str) -> frozenset[str]:
-    """The nodes of a part that wait for nothing inside of it."""
-    return frozenset(
-        node.id
-        for node in fragment.nodes
-        if inside(node.id, part)
-        and not any(inside(id, part) for id in (*node.after, *node.after_same_host))
-    )
-
-
-def _exits(fragment: ExecutionFragment, part: str) -> tuple[str, ...]:
-    """The nodes of a part that nothing inside of it waits for."""
-    waited = {
-        id
-        for vertices in (fragment.nodes, fragment.joins)
-        for vertex in vertices
-        if inside(vertex.id, part)
-        for id in (*vertex.after, *vertex.after_same_host)
-    }
-    return tuple(
-        node.id for node in fragment.nodes if inside(node.id, part) and node.id not in waited
-    )
