@@ -30,7 +30,7 @@ from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.node import ExecutionNode
 from kubexm.plan.result import GraphExecutionResult
 from kubexm.runtime.build import HostConfig, Runtime, RuntimeConfig
-from kubexm.sim import apiserver, kubeproxy
+from kubexm.sim import apiserver, etcdmembers, kubeproxy
 from kubexm.sim.assets import SimAssets
 from kubexm.sim.settings import Machine, WorldSettings
 from kubexm.sim.world import World
@@ -58,6 +58,8 @@ _ARGUMENT = "--max-requests-inflight=500"
 """What the API servers get to hear once the cluster is there."""
 _PROXY = "oomScoreAdj"
 """What kube-proxy gets to hear then, if there is one."""
+_QUOTA_MIB = 4096
+"""What etcd may grow to then."""
 _API_SERVER = f"{layout.MANIFESTS}/kube-apiserver.yaml"
 _USUAL = Options()
 _NOT_FOR_IT = "`when` does not hold"
@@ -205,10 +207,19 @@ class Stage:
                 return f"the API server of {name} goes on with its old settings"
         shell = world.shell_of(self._first)
         assert shell is not None, "nobody has stopped it"
+        if late := [name for name in self._names() if not self._may_grow(world, name)]:
+            return f"etcd of {' '.join(late)} goes on with its old settings"
         cluster = apiserver.serving(shell).cluster
         if cluster.get(kubeproxy.POD) and _PROXY not in kubeproxy.read(cluster):
             return "kube-proxy goes on with its old settings"
         return ""
+
+    def _may_grow(self, world: World, host: str) -> bool:
+        """Whether a member of etcd, if there is one, knows how large it may become by now."""
+        shell = world.shell_of(host)
+        member = None if shell is None else etcdmembers.running(shell)
+        quota = f"{_QUOTA_MIB << 20}"
+        return member is None or member.values.get("quota-backend-bytes") == quota
 
     def _unguarded(self, sketch: Sketch) -> Iterator[tuple[str, str]]:
         """What is changed although hosts are not fit for it, those of each check in turn."""
@@ -285,6 +296,8 @@ def _changed(file: Path) -> Iterator[Path]:
     server = data["spec"]["kubernetes"].setdefault("apiServer", {})
     name, _, value = _ARGUMENT.removeprefix("--").partition("=")
     server.setdefault("extraArgs", {})[name] = value
+    etcd = data["spec"].setdefault("etcd", {})
+    etcd.setdefault("tuning", {})["quotaMib"] = _QUOTA_MIB
     proxy = data["spec"]["kubernetes"].setdefault("kubeProxy", {})
     if proxy.get("mode") != "none":
         proxy.setdefault("config", {})[_PROXY] = -998

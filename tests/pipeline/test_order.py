@@ -89,19 +89,18 @@ def test_members_of_etcd_begin_together_and_are_well_before_the_api_server_begin
     assert service.hosts == ("etcd1", "etcd2", "etcd3")
     assert service.step.params["restarts"] is False
     needed = before(found, "create-cluster/control-plane/init/cluster", same_host=False)
-    assert {f"create-cluster/etcd/health/etcd{n}" for n in (1, 2, 3)} <= needed
+    assert "create-cluster/etcd/health/healthy" in needed
 
 
 def test_members_of_etcd_take_new_settings_one_after_the_other_and_are_well_between() -> None:
     found = graph("own-etcd")
-    health = "create-cluster/etcd/health"
-    for number in (1, 2, 3):
-        settings = found.nodes[f"{health}/etcd{number}-settings"]
+    each = [found.nodes[f"create-cluster/etcd/settings/etcd{n}"] for n in (1, 2, 3)]
+    for number, settings in enumerate(each, 1):
         assert (settings.step.kind, settings.hosts) == ("service", (f"etcd{number}",))
         assert settings.step.params["restarts_on"]
-        assert settings.id in before(found, f"{health}/etcd{number}", same_host=True)
-        others = before(found, settings.id, same_host=False)
-        assert {f"{health}/etcd{n}" for n in range(1, number)} <= others
+        assert settings.step.params["answers"][-2:] == ["endpoint", "health"]
+    for first, then in pairwise(each):
+        assert first.id in before(found, then.id, same_host=False)
 
 
 def test_kubelets_of_control_planes_take_new_settings_one_after_the_other() -> None:

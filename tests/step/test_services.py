@@ -154,7 +154,9 @@ def test_a_start_is_through_when_the_port_is_open(place: SimPlace) -> None:
     web, mute = (
         Service(unit, port=8080, restarts_on=("/etc/hostname",)) for unit in ("web", "idle")
     )
-    with pytest.raises(StepFailed, match="port 8080 is closed 30 s after its start"):
+    with pytest.raises(
+        StepFailed, match="60 s after its start port 8080 is closed; the unit is active"
+    ):
         place.run(mute)
     # What never got through its start is tried again.
     assert not place.verdict(mute).satisfied
@@ -162,6 +164,21 @@ def test_a_start_is_through_when_the_port_is_open(place: SimPlace) -> None:
     place.run(web)
 
     assert place.verdict(web).satisfied
+
+
+def test_a_start_is_through_when_the_unit_answers(place: SimPlace) -> None:
+    place.write("well", b"")
+    well, ill = (
+        Service("idle", restarts_on=("/etc/hostname",), answers=("test", "-e", path))
+        for path in (f"{place.root}/well", f"{place.root}/not-there")
+    )
+    with pytest.raises(StepFailed, match="not-there` exits with 1; the unit is active"):
+        place.run(ill)
+    assert not place.verdict(ill).satisfied
+
+    place.run(well)
+
+    assert place.verdict(well).satisfied
 
 
 def test_a_port_wants_something_that_runs() -> None:

@@ -14,8 +14,9 @@ def etcd(ctx: ClusterContext) -> ExecutionFragment | None:
     if not ctx.etcd:
         return parallel(per_host(task.programs(ctx), task.backup(ctx)))
     return per_host(
-        parallel(task.programs(ctx), task.settings(ctx)),
+        parallel(task.programs(ctx), task.prepare(ctx)),
         task.service(ctx),
         task.health(ctx),
+        task.settings(ctx),
         task.backup(ctx),
     )

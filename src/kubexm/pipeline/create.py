@@ -277,4 +277,4 @@ def _for_registry(ctx: ClusterContext) -> tuple[str, ...]:
 def _before_beginning(ctx: ClusterContext) -> tuple[Wait, ...]:
     """What the first API server needs that is elsewhere: its store, and the way to itself."""
     balancer = on_all("load-balancer") if ctx.balancers else on_same("load-balancer/kube-vip")
-    return (*on_all("etcd/health"), *balancer)
+    return (*on_all("etcd/settings"), *balancer)

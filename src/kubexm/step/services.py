@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from kubexm.common.quoting import typed
 from kubexm.errors import StepFailed
 from kubexm.runner import files, host_evidence, network, services
 from kubexm.runner.diagnosis import report
@@ -12,11 +13,11 @@ from kubexm.runner.host import Command, Completed, Host
 from kubexm.runner.services import UnitState
 from kubexm.runtime.contexts import StepContext
 from kubexm.step.contract import Step, Verdict
-from kubexm.step.parameters import require_absolute, require_names
+from kubexm.step.parameters import require_absolute, require_argv, require_names
 from kubexm.step.registry import step
 
-_SECONDS = 30.0
-"""What ends at its start gets a second try by systemd meanwhile, such as kubelets have."""
+_SECONDS = 60.0
+"""Systemd gives what ends at its start, such as a kubelet, another try or more meanwhile."""
 _INTERVAL = 0.5
 _HERE = "127.0.0.1"
 
@@ -45,7 +46,9 @@ class Service(Step):
     restarts: bool = True
     """Whether it is started anew when these differ; else another step does that."""
     port: int | None = None
-    """The TCP port of 127.0.0.1 that it opens; a start is waited for until then."""
+    """The TCP port of 127.0.0.1 that it opens: a start is through when that is open."""
+    answers: tuple[str, ...] | None = None
+    """The command that succeeds once it is well: a start is through when it does."""
     sudo: bool | None = None
     """Run as root through sudo; by default as `sudo` of the host says."""
 
@@ -61,6 +64,8 @@ class Service(Step):
             raise ValueError("`restarts_on` needs `running: true`")
         if self.port is not None and not (self.running and 0 < self.port < 65536):
             raise ValueError(f"`port` is {self.port}, want 1 to 65535, and `running: true`")
+        if self.answers is not None:
+            require_argv(answers=self.answers)
 
     def summary(self) -> str:
         words = {True: ("running", "enabled"), False: ("stopped", "disabled")}
@@ -203,25 +208,33 @@ class Service(Step):
                 await services.stop(ctx.host, self.unit, sudo=self.sudo)
         elif not state.is_active:
             await services.start(ctx.host, self.unit, sudo=self.sudo)
-            await self._await_port(ctx)
+            await self._await_start(ctx)
         elif outdated:
             await services.restart(ctx.host, self.unit, sudo=self.sudo)
-            await self._await_port(ctx)
+            await self._await_start(ctx)
 
-    async def _await_port(self, ctx: StepContext) -> None:
+    async def _await_start(self, ctx: StepContext) -> None:
         """Return once it has got through its start: systemd takes it for running before that."""
-        if self.port is None:
-            return
+        why = ""
         try:
             async with asyncio.timeout(_SECONDS):
                 while True:
-                    if await network.reaches(ctx.host, _HERE, self.port):
+                    if not (why := await self._held_up(ctx.host)):
                         return
                     await asyncio.sleep(_INTERVAL)
         except TimeoutError:
             state = await services.state(ctx.host, self.unit, sudo=self.sudo)
-            what = f"port {self.port} is closed {_SECONDS:g} s after its start"
+            what = f"{_SECONDS:g} s after its start {why}"
             raise StepFailed(f"{what}; the unit is {state.active}") from None
+
+    async def _held_up(self, host: Host) -> str:
+        """What does not answer yet; nothing once all does."""
+        if self.port is not None and not await network.reaches(host, _HERE, self.port):
+            return f"port {self.port} is closed"
+        if self.answers is None:
+            return ""
+        (answer,) = await host.batch((host.command(*self.answers, sudo=self.sudo),))
+        return "" if answer.ok else f"`{typed(self.answers)}` exits with {answer.exit}"
 
 
 def _runs_as_wanted(state: UnitState, running: bool) -> bool:

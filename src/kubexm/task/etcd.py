@@ -62,8 +62,8 @@ def _installed(
     return unpacked(ctx, "etcd", hosts, files)
 
 
-@task("settings")
-def settings(ctx: ClusterContext) -> ExecutionFragment | None:
+@task("prepare")
+def prepare(ctx: ClusterContext) -> ExecutionFragment | None:
     """How each member runs, and where its data lie."""
     data = DataDirectory(ctx.spec.etcd.data_dir, mode="0700")
     files = {
@@ -87,20 +87,20 @@ def service(ctx: ClusterContext) -> ExecutionFragment | None:
 
 @task("health")
 def health(ctx: ClusterContext) -> ExecutionFragment | None:
-    """Every member runs with its settings as they are, and answers.
+    """Every member answers, so most of them have found each other."""
+    step = WaitFor(command=_health(), unit="etcd", interval=1.0)
+    return node("healthy", step, on=ctx.etcd, timeout=_SECONDS)
+
+
+@task("settings")
+def settings(ctx: ClusterContext) -> ExecutionFragment | None:
+    """The members run with their settings as they are, also where these were changed.
 
     One after the other: most of them have to be there at any time, and what the first does not
-    begin with is kept from the others.
+    start with is kept from the others.
     """
-    return chain(*(_well(host) for host in ctx.etcd))
-
-
-def _well(host: str) -> ExecutionFragment:
-    answers = WaitFor(command=(*_etcdctl(), "endpoint", "health"), unit="etcd", interval=1.0)
-    return per_host(
-        node(f"{host}-settings", Service("etcd", restarts_on=_READ), on=(host,), timeout=_SECONDS),
-        node(host, answers, on=(host,), timeout=_SECONDS),
-    )
+    step = Service("etcd", restarts_on=_READ, answers=_health())
+    return chain(*(node(host, step, on=(host,), timeout=_SECONDS) for host in ctx.etcd))
 
 
 @task("backup")
@@ -153,8 +153,8 @@ def _initial(ctx: ClusterContext) -> EtcdInitial:
     )
 
 
-def _etcdctl() -> tuple[str, ...]:
-    """etcdctl, let in to the member of the same host."""
+def _health() -> tuple[str, ...]:
+    """Ask the member of the same host whether it is well, by etcdctl that is let in."""
     client = f"{layout.ETCD_PKI}/healthcheck-client"
     return (
         f"{layout.BINARIES}/etcdctl",
@@ -162,4 +162,5 @@ def _etcdctl() -> tuple[str, ...]:
         f"--cacert={layout.ETCD_PKI}/ca.crt",
         f"--cert={client}.crt",
         f"--key={client}.key",
+        *("endpoint", "health"),
     )
