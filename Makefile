@@ -108,6 +108,9 @@ FLEET := tests/lab/test_fleet.py
 CLUSTERS := $(addprefix tests/lab/,test_real_quickstart.py test_clusters.py test_cluster_trouble.py \
   test_cluster_failures.py test_ha_clusters.py)
 
+# They ask every kubeadm and containerd that was made whether they read what templates write.
+READERS := tests/templates/test_kubeadm.py tests/templates/test_programs.py
+
 # KUBERNETES=v1.35 makes clusters of another version than the newest. REQUIRE_CLUSTERS=1 fails where
 # what they are made of can't be had, in place of leaving their tests out. KUBEXM_LAB_UPSTREAM=1 has
 # it fetched from the sites of its projects, here and wherever else a cluster is made.
@@ -117,6 +120,7 @@ export KUBERNETES REQUIRE_CLUSTERS KUBEXM_LAB_UPSTREAM
 test-lab: lab-tools ## all tests that need the lab, which comes and goes with them (root, minutes)
 	$(LAB) images
 	$(LAB) software $(if $(KUBERNETES),--kubernetes $(KUBERNETES)) || [ $$? -eq 2 -a -z "$(REQUIRE_CLUSTERS)" ]
+	$(PYTEST) $(READERS)
 	$(BIN)/python -m pytest -n 0 -m lab --ignore $(FLEET) $(addprefix --ignore ,$(CLUSTERS))
 	$(BIN)/python -m pytest -n 0 -m lab $(FLEET)
 	$(BIN)/python -m pytest -n 0 -m lab $(CLUSTERS)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from lab.software import parts
+
 _TOOLS = Path(__file__).parents[2] / "build" / "tools"
 _PLACES = ("usr/bin", "usr/sbin")
 _LIBRARIES = ("lib", "usr/lib")
@@ -17,11 +19,16 @@ _LIBRARIES = ("lib", "usr/lib")
 
 def found(name: str) -> str:
     """The path of a program; the test is skipped if it can't be had."""
-    places = (os.environ["PATH"], "/usr/sbin", *(str(_TOOLS / place) for place in _PLACES))
-    program = shutil.which(name, path=os.pathsep.join(places))
+    program = _own(name)
     if program is None:
         pytest.skip(f"{name} is not here: make test-tools")
     return program
+
+
+def every(name: str) -> list[str]:
+    """All programs of that name: the machine's, and one of each version made for the lab."""
+    made = sorted(parts.home().glob(f"parts/*/{name}"))
+    return [path for path in (_own(name), *map(str, made)) if path]
 
 
 def run(name: str, *args: str | Path) -> subprocess.CompletedProcess[str]:
@@ -51,6 +58,11 @@ def module(name: str) -> Sequence[str]:
     own = Path("/usr/lib/nginx/modules") / f"{name}.so"
     file = next((file for file in (own, path) if file.exists()), None)
     return () if file is None else ("-g", f"load_module {file};")
+
+
+def _own(name: str) -> str | None:
+    places = (os.environ["PATH"], "/usr/sbin", *(str(_TOOLS / place) for place in _PLACES))
+    return shutil.which(name, path=os.pathsep.join(places))
 
 
 def _environment() -> dict[str, str]:

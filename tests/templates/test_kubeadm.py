@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
+from tests.templates import programs
 
 from kubexm.resource import catalog
 from kubexm.resource.kubeadm_images import kubeadm_images
@@ -25,16 +25,9 @@ SAMPLES = [(each.name, sample) for each in kubeadm.TEMPLATES for sample in each.
 BOTH = ("kubeadm/init", "kubeadm/init-v1beta3")
 
 
-def kubeadms() -> list[str]:
-    """Those at hand: that of the system, and those that were built for such checks or the lab."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kubexm-lab"
-    places = ("kubeadm-check/v*/kubeadm", "software/parts/kubernetes-v*/kubeadm")
-    built = [path for place in places for path in sorted(cache.glob(place))]
-    return [path for path in (shutil.which("kubeadm"), *map(str, built)) if path]
-
-
-needs_kubeadm = pytest.mark.skipif(not kubeadms(), reason="no kubeadm is at hand")
-each_kubeadm = pytest.mark.parametrize("program", kubeadms())
+KUBEADMS = programs.every("kubeadm")
+needs_kubeadm = pytest.mark.skipif(not KUBEADMS, reason="no kubeadm is at hand")
+each_kubeadm = pytest.mark.parametrize("program", KUBEADMS)
 
 
 ONE_FLAG = {

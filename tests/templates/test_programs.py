@@ -133,11 +133,22 @@ def test_chrony_takes_its_configuration(tmp_path: Path, name: str, sample: Conte
 @samples("containerd/config")
 def test_containerd_takes_its_configuration(tmp_path: Path, name: str, sample: Context) -> None:
     file = written(tmp_path, name, sample)
-    version = programs.run("containerd", "--version").stdout
-    if f"version = {2 if ' 1.' in version else 3}\n" not in file.read_text():
-        pytest.skip(f"not for {version.strip()}")
+    form = tomllib.loads(file.read_text())["version"]
+    readers = [program for program in programs.every("containerd") if _reads(program) == form]
+    if not readers:
+        pytest.skip(f"no containerd for version {form} is at hand: python -m lab software")
 
-    done = programs.run("containerd", "--config", file, "config", "dump")
+    for program in readers:
+        _require_taken(program, file, sample)
+
+
+def _reads(containerd: str) -> int:
+    """The version of its configuration that is the newest it knows."""
+    return 2 if " 1." in programs.run(containerd, "--version").stdout else 3
+
+
+def _require_taken(containerd: str, file: Path, sample: Context) -> None:
+    done = programs.run(containerd, "--config", file, "config", "dump")
 
     found = tomllib.loads(done.stdout)
     assert done.returncode == 0, done.stderr
