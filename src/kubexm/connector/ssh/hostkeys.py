@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shlex
 from pathlib import Path
+from typing import BinaryIO
 
 import asyncssh
 
@@ -38,7 +41,9 @@ class KeyBook:
             return HostUnreachable(f"{target} has no host key that is known")
         shown = f"{key.get_algorithm()} {key.get_fingerprint()}"
         file = self._settings.files[0] if self._settings.files else Path("~/.ssh/known_hosts")
-        add = f"echo {shlex.quote(_line(target, key))} >> {shlex.quote(str(file))}"
+        # What a file does not end, an `echo` would glue this key to.
+        echo = "echo" if _is_ended(file) else r"printf '\n%s\n'"
+        add = f"{echo} {shlex.quote(_line(target, key))} >> {shlex.quote(str(file))}"
         if not self._knows(target):
             return HostUnreachable(
                 f"the host key of {target} is not known: {shown}",
@@ -72,6 +77,27 @@ def _line(target: Target, key: asyncssh.SSHKey) -> str:
 
 
 def _append(file: Path, line: str) -> None:
+    """Add a line, durable, on its own also where the last one was not ended."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with file.open("a") as known:
-        known.write(f"{line}\n")
+    with file.open("ab+") as known:
+        # Another run may add a line too: between the look at the end and the writing, it waits.
+        fcntl.flock(known, fcntl.LOCK_EX)
+        lead = "" if _ends(known) else "\n"
+        known.write(f"{lead}{line}\n".encode())
+        known.flush()
+        os.fsync(known)
+
+
+def _is_ended(file: Path) -> bool:
+    try:
+        with file.open("rb") as known:
+            return _ends(known)
+    except FileNotFoundError:
+        return True
+
+
+def _ends(known: BinaryIO) -> bool:
+    """Whether a file has no last line that is not ended."""
+    size = known.seek(0, os.SEEK_END)
+    known.seek(max(size - 1, 0))
+    return known.read(1) in (b"", b"\n")
