@@ -19,6 +19,8 @@ TOOLS := build/tools
 PYTEST := PATH="$$PATH:$(CURDIR)/$(TOOLS)/usr/bin:$(CURDIR)/$(TOOLS)/usr/sbin" $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 LAB := $(BIN)/python -m lab
 SOURCES := src tests lab scripts bench examples
+# REQUIRE_ALL=1 fails where a test would leave itself out because something can't be had here.
+export REQUIRE_ALL
 
 .PHONY: help
 help: ## list the targets
@@ -51,8 +53,8 @@ quickstart-down: $(READY) ## take away what these two have made
 # Some tests watch real processes and ask a real web server, as steps do on a host.
 .PHONY: test-tools
 test-tools:
-	@type curl pgrep openssl >/dev/null 2>&1 || \
-	  bash scripts/apt-install.sh "the tests run curl, pgrep and openssl" curl procps openssl
+	@type curl pgrep openssl zstd >/dev/null 2>&1 || \
+	  bash scripts/apt-install.sh "the tests run curl, pgrep, openssl and zstd" curl procps openssl zstd
 	@[ "$$(id -u)" -ne 0 ] || type sudo >/dev/null 2>&1 || \
 	  bash scripts/apt-install.sh "root lets a user of its own test sudo" sudo
 	@[ "$$(id -u)" -ne 0 ] || type dnf zypper rpmbuild createrepo_c iptables nft >/dev/null 2>&1 || \
@@ -111,15 +113,14 @@ CLUSTERS := $(addprefix tests/lab/,test_real_quickstart.py test_clusters.py test
 # They ask every kubeadm and containerd that was made whether they read what templates write.
 READERS := tests/templates/test_kubeadm.py tests/templates/test_programs.py
 
-# KUBERNETES=v1.35 makes clusters of another version than the newest. REQUIRE_CLUSTERS=1 fails where
-# what they are made of can't be had, in place of leaving their tests out. KUBEXM_LAB_UPSTREAM=1 has
-# it fetched from the sites of its projects, here and wherever else a cluster is made.
-export KUBERNETES REQUIRE_CLUSTERS KUBEXM_LAB_UPSTREAM
+# KUBERNETES=v1.35 makes clusters of another version than the newest. KUBEXM_LAB_UPSTREAM=1 has what
+# they are made of fetched from the sites of its projects, here and wherever else a cluster is made.
+export KUBERNETES KUBEXM_LAB_UPSTREAM
 
 .PHONY: test-lab
-test-lab: lab-tools ## all tests that need the lab, which comes and goes with them (root, minutes)
+test-lab: lab-tools test-tools ## all tests that need the lab, which comes and goes with them (root, minutes)
 	$(LAB) images
-	$(LAB) software $(if $(KUBERNETES),--kubernetes $(KUBERNETES)) || [ $$? -eq 2 -a -z "$(REQUIRE_CLUSTERS)" ]
+	$(LAB) software $(if $(KUBERNETES),--kubernetes $(KUBERNETES)) || [ $$? -eq 2 -a -z "$(REQUIRE_ALL)" ]
 	$(PYTEST) $(READERS)
 	$(BIN)/python -m pytest -n 0 -m lab --ignore $(FLEET) $(addprefix --ignore ,$(CLUSTERS))
 	$(BIN)/python -m pytest -n 0 -m lab $(FLEET)

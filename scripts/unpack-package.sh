@@ -7,10 +7,16 @@ set -eu
 package=$1
 directory=$2
 
-if ! command -v apt-get >/dev/null; then
-  echo "there is no apt-get here: tests that run $package are skipped" >&2
+without() {
+  if [ -n "${REQUIRE_ALL:-}" ]; then
+    echo "$1: REQUIRE_ALL wants the tests that run $package" >&2
+    exit 1
+  fi
+  echo "$1: tests that run $package are skipped${2:-}" >&2
   exit 0
-fi
+}
+
+command -v apt-get >/dev/null || without "there is no apt-get here"
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 chmod 755 "$place"
@@ -35,10 +41,8 @@ download_with_libraries() {
 echo "unpacking $package into $directory ..."
 if ! download_with_libraries "$package"; then
   [ "$(id -u)" -ne 0 ] || apt-get update -qq
-  if ! download_with_libraries "$package"; then
-    echo "$package can't be downloaded: tests that run it are skipped (try apt-get update)" >&2
-    exit 0
-  fi
+  download_with_libraries "$package" ||
+    without "$package can't be downloaded" " (try apt-get update)"
 fi
 mkdir -p "$directory"
 for archive in "$place"/*.deb; do

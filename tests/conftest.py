@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-# The fixtures of the lab, once for all tests: two definitions would be two labs.
-pytest_plugins = ["lab.testing"]
+# The fixtures of the lab, once for all tests: two definitions would be two labs. And who may leave
+# themselves out.
+pytest_plugins = ["lab.testing", "tests.required"]
 
 # `too_slow` measures the machine, not the test: a busy one would fail at random.
 _NO_CLOCK = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

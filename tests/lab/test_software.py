@@ -18,7 +18,6 @@ from kubexm.resource.entries import Arch
 from kubexm.resource.materials import BillOfMaterials, bill
 from kubexm.resource.needs import Endpoint, Needs
 from kubexm.resource.store import Store
-from lab import testing
 from lab.errors import CommandFailed, LabError
 from lab.software import (
     archives,
@@ -438,15 +437,3 @@ def _made(workshop: Workshop) -> Iterator[Made]:
             version = choice.version
             address = catalog.read().address(file.component, file.name, version, "amd64")
             yield Made(choice, file.name, address, "a" * 64)
-
-
-def test_tests_of_clusters_are_left_out_only_where_nobody_requires_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv(testing.REQUIRED, raising=False)
-    with pytest.raises(pytest.skip.Exception, match="no compiler"):
-        testing.leave_out("no compiler")
-
-    monkeypatch.setenv(testing.REQUIRED, "1")
-    with pytest.raises(pytest.fail.Exception, match="no compiler; `REQUIRE_CLUSTERS` wants it"):
-        testing.leave_out("no compiler")
