@@ -159,8 +159,8 @@ def command(*words: str, path: Path) -> str:
 def _raised(place: Path, *hosts: str, lock: Path) -> Iterator[Lab]:
     with _alone(lock):
         command("down", path=place)
-        command("up", *hosts, path=place)
         try:
+            command("up", *hosts, path=place)
             yield Lab(sites.require(place))
         finally:
             demolition.down(place)
