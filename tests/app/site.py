@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.started import started
+
 from kubexm.app import planning, runs
 from kubexm.app.execution import Front
 from kubexm.app.params import PipelineParams, PlanParams, ResumeParams, RetryParams, RunParams
@@ -154,18 +156,8 @@ class Site:
     ) -> Iterator[Process]:
         """A kubexm of its own, which is gone when the block ends."""
         environment = {**os.environ, "KUBEXM_HOME": str(self.root / "home")}
-        started = subprocess.Popen(
-            [sys.executable, *program, *arguments],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        try:
-            yield Process(started)
-        finally:
-            started.kill()
-            started.communicate()
+        with started([sys.executable, *program, *arguments], env=environment) as process:
+            yield Process(process)
 
     def running(self, *, lease: float | None = None) -> Any:
         """A process that runs the pipeline; with a lease that ends sooner than usual."""

@@ -9,12 +9,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import yaml
+from tests.started import started
 
 from kubexm.app import tasks
 from kubexm.common.paths import Home
@@ -179,9 +181,9 @@ class ClusterControl:
         return f"{self.file}:{before.count(chr(10)) + 1}:{len(line) + 1}"
 
     def kubexm(self, *words: str, seconds: float = _SECONDS) -> Answer:
-        begun = self.begin(*words)
-        out, err = begun.communicate(timeout=seconds)
-        return Answer(begun.returncode, out, err)
+        with self.running(*words) as process:
+            out, err = process.communicate(timeout=seconds)
+        return Answer(process.returncode, out, err)
 
     def await_health(self, seconds: float = 120.0) -> Answer:
         """What the cluster says of itself once all is well; the test fails if that takes longer.
@@ -201,15 +203,15 @@ class ClusterControl:
 
     def killed(self, is_due: Callable[[], bool], seconds: float, *words: str) -> Answer:
         """What came of a command that lost its life so long after something was so."""
-        begun = self.begin(*words)
-        while not is_due() and begun.poll() is None:
-            time.sleep(_LOOK_AGAIN)
-        try:
-            out, err = begun.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            begun.kill()
-            out, err = begun.communicate()
-        return Answer(begun.returncode, out, err)
+        with self.running(*words) as process:
+            while not is_due() and process.poll() is None:
+                time.sleep(_LOOK_AGAIN)
+            try:
+                out, err = process.communicate(timeout=seconds)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                out, err = process.communicate()
+        return Answer(process.returncode, out, err)
 
     def tasks(self) -> list[str]:
         return [task["id"] for task in self.kubexm("task", "list", "-o", "json").data]
@@ -218,16 +220,10 @@ class ClusterControl:
         """What came of the units of a run, also while somebody works on it."""
         return tasks.show(self.home, task).result
 
-    def begin(self, *words: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "kubexm", *words],
-            env=self._environment,
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    def running(self, *words: str) -> AbstractContextManager[subprocess.Popen[str]]:
+        """A kubexm of its own, which works on hosts no longer than the block lasts."""
+        argv = [sys.executable, "-m", "kubexm", *words]
+        return started(argv, env=self._environment, cwd=ROOT, stdin=subprocess.DEVNULL)
 
     def kubectl(self, *words: str, stdin: str = "", host: str = "node1") -> str:
         """What kubectl says on a control plane; the test fails if it fails."""

@@ -244,10 +244,9 @@ def test_half_a_cluster_is_taken_away(
     control: ClusterControl, untouched: dict[str, frozenset[str]]
 ) -> None:
     control.declare(ROLES, **MORE)
-    begun = control.begin(*control.creation())
-    _await_membership(control)
-    begun.kill()
-    begun.communicate()
+    with control.running(*control.creation()) as begun:
+        _await_membership(control)
+        begun.kill()
 
     control.delete()
 

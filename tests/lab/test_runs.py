@@ -10,10 +10,12 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.started import started
 
 from lab import faults
 from lab.testing import ROOT, Lab
@@ -43,15 +45,10 @@ class Control:
             f"  modules:\n    - name: m\n      tasks:\n        - name: t\n          steps:\n{body}"
         )
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "kubexm", *words],
-            env=self.environment,
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    def start(self, *words: str) -> AbstractContextManager[subprocess.Popen[str]]:
+        """A kubexm of its own, which works on hosts no longer than the block lasts."""
+        argv = [sys.executable, "-m", "kubexm", *words]
+        return started(argv, env=self.environment, cwd=ROOT)
 
     def kubexm(self, *words: str) -> tuple[int, str, str]:
         with self.start(*words) as process:
@@ -61,7 +58,7 @@ class Control:
     def run(self) -> tuple[int, str, str]:
         return self.kubexm("run", "-f", str(self.file))
 
-    def running(self) -> subprocess.Popen[str]:
+    def running(self) -> AbstractContextManager[subprocess.Popen[str]]:
         return self.start("run", "-f", str(self.file))
 
     def task(self) -> str:
