@@ -351,3 +351,22 @@ def test_a_file_that_stays_locked_is_told_of_with_what_to_do(tmp_path: Path) -> 
 
     assert target.read_text() == before
     assert lock.exists()
+
+
+@pytest.mark.parametrize(("owner", "moment"), [(os, "fsync"), (Path, "replace")])
+def test_an_interruption_leaves_the_file_as_it_was_and_no_credentials_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, moment: str
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    target = tmp_path / "config"
+    kubectl_config.merge(of("demo"), target)
+    before = target.read_text()
+    monkeypatch.setattr(owner, moment, interrupted)
+
+    with pytest.raises(KeyboardInterrupt):
+        kubectl_config.merge(of("other"), target)
+
+    assert [path.name for path in tmp_path.iterdir()] == ["config"]
+    assert target.read_text() == before

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 import msgspec
@@ -18,6 +17,7 @@ from kubexm.document import source, writing
 from kubexm.document.findings import Finding, shown
 from kubexm.document.source import Document
 from kubexm.errors import InvalidInput, LockHeld, Problem
+from kubexm.resource import disk
 
 _LISTS = ("clusters", "users", "contexts")
 _CURRENT = "current-context"
@@ -153,7 +153,9 @@ def _make(lock: Path, path: Path, patience: float) -> None:
 
 def _put(path: Path, config: Mapping[str, Any]) -> None:
     with _usable(path):
-        _write(_target(path), writing.dumped(dict(config)))
+        target = _target(path)
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        disk.write_whole(target, writing.dumped(dict(config)).encode(), mode=0o600)
 
 
 @contextmanager
@@ -231,18 +233,3 @@ def _joined(there: Sequence[Any], new: Sequence[Any]) -> list[Any]:
     """Entries that were there and are not named anew, and the new ones."""
     names = {entry["name"] for entry in new}
     return [*(entry for entry in there if entry["name"] not in names), *new]
-
-
-def _write(target: Path, content: str) -> None:
-    """At once or not at all, and for nobody else to read."""
-    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # A temporary file has mode 0600 from its first moment on.
-    with NamedTemporaryFile("w", dir=target.parent, prefix=".kubexm-", delete=False) as file:
-        half = Path(file.name)
-        try:
-            file.write(content)
-            file.flush()
-            half.replace(target)
-        except OSError:
-            half.unlink()
-            raise

@@ -36,11 +36,11 @@ def explained(path: Path) -> Iterator[None]:
         raise StoreUnusable(meaning, where=str(error.filename or path), hint=hint) from error
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes, *, mode: int = 0o644) -> None:
     """Put a small file there, durably; who reads meanwhile sees the old one or the new one."""
     draft = path.with_name(draft_name())
     try:
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
