@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,31 +15,41 @@ import msgspec
 from kubexm.app import kubectl_config
 from kubexm.app.kubectl_config import Brought
 from kubexm.common.paths import Home
-from kubexm.errors import KubexmError, Problem, StoreUnusable
+from kubexm.errors import KubexmError, LockHeld, Problem, StoreUnusable
+from kubexm.resource import disk
+
+_PATIENCE = 3 * kubectl_config.PATIENCE
+"""Seconds for which others may change notes: each of their files may be held by kubectl."""
+_AGAIN = 0.02
 
 
 def bring(home: Home, name: str, config: Mapping[str, Any], path: Path) -> None:
     """Let kubectl into a cluster by a file of its own, and note which."""
     new = kubectl_config.brought(config, path.absolute())
     kubectl_config.there(path)
-    # First, since what is noted and not there does no harm.
-    others = [one for one in _noted(home, name) if one.path != new.path]
-    _note(home, name, [*others, new])
-    kubectl_config.merge(config, path)
+    _made(home.brought)
+    with _locked(home):
+        # First, since what is noted and not there does no harm.
+        others = [one for one in _noted(home, name) if one.path != new.path]
+        _note(home, name, [*others, new])
+        kubectl_config.merge(config, path)
 
 
 def take_out(home: Home, name: str) -> tuple[list[str], list[Problem]]:
     """Have kubectl forget a cluster that is no more: by which files, and why not by others."""
     gone: list[str] = []
     left: dict[Brought, Problem] = {}
+    if not home.brought.exists():
+        return gone, []
     try:
-        for one in _noted(home, name):
-            try:
-                gone += [one.path] if kubectl_config.remove(one) else []
-            except KubexmError as error:
-                left[one] = _problem(one, error)
-        _note(home, name, [*left])
-    except StoreUnusable as error:
+        with _locked(home):
+            for one in _noted(home, name):
+                try:
+                    gone += [one.path] if kubectl_config.remove(one) else []
+                except KubexmError as error:
+                    left[one] = _problem(one, error)
+            _note(home, name, [*left])
+    except (StoreUnusable, LockHeld) as error:
         return gone, [*left.values(), Problem(str(error), hint=error.hint)]
     return gone, [*left.values()]
 
@@ -67,10 +80,37 @@ def _note(home: Home, name: str, files: Sequence[Brought]) -> None:
         if not files:
             path.unlink(missing_ok=True)
             return
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        half = path.with_suffix(".half")
-        half.write_bytes(msgspec.json.encode(files))
-        half.replace(path)
+        disk.write_whole(path, msgspec.json.encode(files), mode=0o600)
+
+
+def _made(directory: Path) -> None:
+    with _usable(directory):
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+
+@contextmanager
+def _locked(home: Home) -> Iterator[None]:
+    """One process at a time changes notes; the kernel frees the lock of a dead one."""
+    with _usable(home.brought):
+        handle = os.open(home.brought, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        _await_turn(handle, home.brought)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _await_turn(handle: int, directory: Path) -> None:
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                message = f"another kubexm has been changing `{directory}` for a long time"
+                hint = "try again; if one is suspended, `fuser -v` on the directory names it"
+                raise LockHeld(message, hint=hint) from None
+        time.sleep(_AGAIN)
 
 
 def _place(home: Home, name: str) -> Path:
