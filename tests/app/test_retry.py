@@ -281,6 +281,27 @@ def test_retry_with_another_variable_runs_what_names_it(site: Site) -> None:
     assert site.ran("count", "*") == {"n1": 2, "n2": 2}
 
 
+@pytest.mark.parametrize(("level", "times"), [(2, 3), (3, 4)])
+def test_retry_with_another_variable_runs_what_its_condition_names(
+    site: Site, level: int, times: int
+) -> None:
+    told = "{name: told, when: vars.level > 1, command: {argv: [count, told]}}"
+    steps = STEPS.replace("- {name: fails", f"- {told}\n          - {{name: fails")
+    hosts = HOSTS.replace("vars: {", "vars: {level: 2, ")
+    site.write(hosts + steps + FAILS)
+    task = failed(site)
+    site.write(
+        hosts.replace("level: 2", f"level: {level}, other: 1")
+        + steps.replace("[deploy]", "['true']")
+        + FAILS
+    )
+
+    outcome = site.retry(task, corrected=True)
+
+    assert outcome.result.status == "Success"
+    assert site.ran("count", "*") == {"n1": times, "n2": times}
+
+
 def test_retry_with_one_more_host_runs_everything_there_and_keeps_the_rest(site: Site) -> None:
     site.write(HOSTS + STEPS + FAILS)
     task = failed(site)

@@ -7,9 +7,7 @@ from tests.spec.texts import HOSTS, nodes, with_steps
 from kubexm.errors import InvalidInput, StepFailed
 from kubexm.plan import ExecutionNode, StepSpec
 from kubexm.runtime.contexts import UnitView
-from kubexm.spec.comparison import same_unit
 from kubexm.spec.description import describe
-from kubexm.spec.inventory import InventoryHost
 from kubexm.spec.loader import Loader
 from kubexm.step.checks import Assert, Noop
 from kubexm.step.commands import Command
@@ -138,19 +136,6 @@ def test_every_step_of_a_file_loads() -> None:
     )
 
     assert all(load(each).static is not None for each in found.values())
-
-
-def test_a_unit_is_the_same_if_its_node_and_what_it_names_are() -> None:
-    file = node(StepSpec("file", {"path": "/${vars.a}"}), when="defined(vars.b)")
-    before = InventoryHost("h", "h", vars={"a": 1, "c": 1})
-
-    def same(**variables: int) -> bool:
-        return same_unit(file, file, before, InventoryHost("h", "h", vars=variables))
-
-    assert same(a=1, c=2)
-    assert not same(a=2, c=1)
-    assert not same(a=1, b=1, c=1)
-    assert not same_unit(file, node(StepSpec("noop")), before, before)
 
 
 def test_steps_are_described_in_the_words_of_their_class() -> None:
