@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.cli.answers import Kubexm
+from tests.started import started
 
 from kubexm.app.hosts import CheckedHost, Trouble, troubles
 from kubexm.cli.checked import as_text
@@ -200,16 +200,13 @@ def test_this_machine_is_looked_at_for_real(kubexm: Kubexm, pipeline: Write) -> 
 def test_an_interrupt_ends_it_at_once(pipeline: Write, tmp_path: Path) -> None:
     silent = "  simulate: {latency: {kind: fixed, seconds: 10}}\n"
     file = pipeline(STEP, hosts=HOSTS, more=silent)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "kubexm", "hosts", "check", "-f", str(file), "--simulate"],
-        env={**os.environ, "KUBEXM_HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path)},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    while not [*tmp_path.glob("kubexm-*/world.json")]:  # from then on it waits for its hosts
-        assert process.poll() is None
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=5)
+    words = [sys.executable, "-m", "kubexm", "hosts", "check", "-f", str(file), "--simulate"]
+    places = {"KUBEXM_HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path)}
+    with started(words, env={**os.environ, **places}) as process:
+        while not [*tmp_path.glob("kubexm-*/world.json")]:  # from then on it waits for its hosts
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=5)
 
     assert (process.returncode, err) == (3, "cancelled; nothing was changed\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -27,7 +28,8 @@ spec:
             - name: first
               file: {{path: "{place}/first", content: done}}
             - name: long
-              command: {{argv: [sh, -c, "touch {place}/started; test -e {place}/go || sleep 300"]}}
+              command:
+                argv: [sh, -c, "touch {place}/started; test -e {place}/go || sleep {seconds}"]
             - name: last
               file: {{path: "{place}/last", content: done}}
 """
@@ -39,7 +41,9 @@ class Slow:
     def __init__(self, place: Path) -> None:
         self.place = place
         self.file = place / "slow.yaml"
-        self.file.write_text(PIPELINE.format(place=place))
+        # Nobody else sleeps as long, not even another of these tests at the same time.
+        self.seconds = f"300.{secrets.randbelow(10**9):09}"
+        self.file.write_text(PIPELINE.format(place=place, seconds=self.seconds))
         self.env = {**os.environ, "KUBEXM_HOME": str(place / "home")}
         self.started: list[subprocess.Popen[str]] = []
 
@@ -63,6 +67,19 @@ class Slow:
             time.sleep(0.02)
         return process
 
+    def sleepers(self) -> set[int]:
+        """Processes that are the hanging command."""
+        found = set()
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdecimal():
+                try:
+                    line = (entry / "cmdline").read_bytes()
+                except OSError:
+                    continue
+                if line == f"sleep\0{self.seconds}\0".encode():
+                    found.add(int(entry.name))
+        return found
+
     def task(self) -> str:
         listed = self.kubexm("task", "list", "-o", "json").communicate(timeout=60)[0]
         found: str = json.loads(listed)[0]["id"]
@@ -77,20 +94,6 @@ def slow(tmp_path: Path) -> Iterator[Slow]:
         if process.poll() is None:
             process.kill()
         process.communicate()
-
-
-def sleepers() -> set[int]:
-    """Processes on this machine that are the hanging command of a test."""
-    found = set()
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            try:
-                line = (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if line == b"sleep\x00300\x00":
-                found.add(int(entry.name))
-    return found
 
 
 @pytest.mark.slow
@@ -117,10 +120,9 @@ def test_a_signal_cancels_the_run_and_it_can_be_resumed(slow: Slow, number: sign
 
 @pytest.mark.timeout(120)
 def test_a_second_interrupt_kills_at_once_and_leaves_no_command_behind(slow: Slow) -> None:
-    before = sleepers()
     process = slow.hanging()
     deadline = time.monotonic() + 60
-    while not (ours := sleepers() - before) and time.monotonic() < deadline:
+    while not (ours := slow.sleepers()) and time.monotonic() < deadline:
         time.sleep(0.02)
 
     process.send_signal(signal.SIGINT)
@@ -130,9 +132,9 @@ def test_a_second_interrupt_kills_at_once_and_leaves_no_command_behind(slow: Slo
 
     assert process.returncode == -signal.SIGINT
     assert ours
-    while ours & sleepers() and time.monotonic() < deadline:
+    while slow.sleepers() and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not ours & sleepers()
+    assert not slow.sleepers()
 
 
 @pytest.mark.slow
