@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
@@ -11,11 +11,11 @@ from typing import TypeVar
 from kubexm.common.nearest import nearest
 from kubexm.common.paths import Home
 from kubexm.errors import InvalidInput, StoreError, StoreUnusable, UnknownTask
-from kubexm.store import Run, Store
+from kubexm.store import Store
 from kubexm.store.lease import LEASE
 
 DATABASE = "kubexm.db"
-SHOWN_TASKS = 3
+SHOWN_TASKS, COMPARED_TASKS = 3, 10_000
 Seen = TypeVar("Seen")
 LEASE_SECONDS = LEASE
 """How long a process that gives no sign of life keeps its lock."""
@@ -48,24 +48,31 @@ def open_store(path: Path) -> Store:
 @contextmanager
 def store_of(home: Home, task: str) -> Iterator[Store]:
     """The store that knows this task."""
-    known: list[Run] = []
     unusable: list[StoreError] = []
     for store in stores(home, unusable.append):
-        found = store.runs(limit=10_000)
-        if any(run.id == task for run in found):
+        if _knows(store, task):
             yield store
             return
-        known.extend(found)
     if unusable:
         raise unusable[0]  # where it may be
-    raise UnknownTask(f"there is no task `{task}`", hint=_hint(task, known))
+    raise UnknownTask(f"there is no task `{task}`", hint=_hint(home, task))
 
 
-def _hint(task: str, known: Sequence[Run]) -> str:
+def _knows(store: Store, task: str) -> bool:
+    try:
+        store.run(task)
+    except UnknownTask:
+        return False
+    return True
+
+
+def _hint(home: Home, task: str) -> str:
     """The nearest, or the latest ones: they are what people look for."""
-    if (match := nearest(task, (run.id for run in known))) is not None:
+    there = stores(home, lambda _: None)
+    known = [run.id for store in there for run in store.runs(limit=COMPARED_TASKS)]
+    if (match := nearest(task, known)) is not None:
         return f"did you mean `{match}`? `kubexm task list` shows what there is"
-    latest = sorted((run.id for run in known), reverse=True)[:SHOWN_TASKS]
+    latest = sorted(known, reverse=True)[:SHOWN_TASKS]
     shown = f"the latest are {', '.join(f'`{id}`' for id in latest)}; " if latest else ""
     return f"{shown}`kubexm task list` shows what there is"
 
