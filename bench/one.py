@@ -24,8 +24,6 @@ from kubexm.sim.world import World
 from kubexm.spec.loader import Loader
 from kubexm.store import Documents, Store
 
-COMMITS = 500
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)

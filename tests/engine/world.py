@@ -304,10 +304,6 @@ class Tape(Bus):
                 world.tell("expanded", event.node, event.host, event.fragment)
 
 
-class Crash(Exception):
-    """The process died."""
-
-
 class Diary:
     """A journal that commits in groups after a lag; with `keep`, it dies after so many records."""
 

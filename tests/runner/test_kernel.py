@@ -18,17 +18,23 @@ from kubexm.runner.host import Host
 KEY = "net.ipv4.ip_forward"
 
 
-def test_a_setting_is_set_at_once_and_for_good(apart: int) -> None:
+def test_a_setting_is_set_at_once(apart: int) -> None:
     async def work(host: Host) -> None:
         wanted = "0" if await sysctl.value(host, KEY) == "1" else "1"
         ports = "net.ipv4.ip_local_port_range"
-        await sysctl.set_for_good(host, "90-test", {KEY: wanted, ports: "20000  30000"})
+        for key, value in {KEY: wanted, ports: "20000  30000"}.items():
+            await sysctl.set_now(host, key, value)
         assert await sysctl.value(host, KEY) == wanted
         assert await sysctl.value(host, ports) == "20000 30000"
-        written = await host.get("/etc/sysctl.d/90-test.conf")
-        assert written == f"{KEY} = {wanted}\n{ports} = 20000 30000\n".encode()
 
     work_apart(apart, work)
+
+
+def test_a_file_of_settings_sets_them_in_order() -> None:
+    text = sysctl.drop_in_text({"net.b": "1  2", "net.a": "1"})
+
+    assert text == "net.a = 1\nnet.b = 1 2\n"
+    assert sysctl.drop_in("90-test") == "/etc/sysctl.d/90-test.conf"
 
 
 def test_a_setting_that_the_kernel_has_not_or_does_not_take_is_named(apart: int) -> None:
@@ -71,17 +77,14 @@ def _asked(name: str) -> Callable[[Host], Awaitable[tuple[str, ...]]]:
     return asked
 
 
-def test_modules_are_loaded_now_and_at_boot() -> None:
+def test_modules_are_loaded_and_unloaded() -> None:
     async def work(host: Host) -> None:
         await modules.load(host, "overlay")
-        await modules.load_at_boot(host, "k8s", ["overlay", "br_netfilter"])
         await modules.unload(host, "overlay")
 
     _, connector = scripted(work)
 
-    path = "/etc/modules-load.d/k8s.conf"
-    assert connector.files[path] == b"overlay\nbr_netfilter\n"
-    assert connector.changes == ["modprobe -- overlay", f"write {path}", "modprobe -r -- overlay"]
+    assert connector.changes == ["modprobe -- overlay", "modprobe -r -- overlay"]
 
 
 def test_a_module_that_the_host_has_not_is_named() -> None:

@@ -1,4 +1,4 @@
-"""The name of a host and the names it knows, its clock and SELinux."""
+"""The name of a host, its clock and SELinux."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.runner.apart import work_apart
 from tests.runner.hosts import complained, said, scripted
 
 from kubexm.errors import StepFailed
-from kubexm.runner import clock, hostname, hostsfile, selinux, services
+from kubexm.runner import clock, hostname, selinux, services
 from kubexm.runner.host import Host
 
 
@@ -31,25 +31,6 @@ def test_a_host_that_has_no_name_at_boot_says_nothing() -> None:
     assert hostname.names_of((said("a"), said("# set by hand\n\nb\n"))).at_boot == "b"
 
 
-def test_names_of_others_are_a_block_of_ours(apart: int) -> None:
-    names = {"10.0.0.5": ["db", "db.shop"], "10.0.0.6": ["web"]}
-
-    async def work(host: Host) -> None:
-        before = await host.get(hostsfile.PATH)
-        command = hostsfile.names_command(host)
-        assert not hostsfile.has_names((await host.batch((command,)))[0], "shop", names)
-        await hostsfile.set_names(host, "shop", names)
-        assert hostsfile.has_names((await host.batch((command,)))[0], "shop", names)
-        assert (await host.ask("getent", "hosts", "db.shop")).text.split() == [
-            *("10.0.0.5", "db", "db.shop")
-        ]
-        await hostsfile.remove_names(host, "shop")
-        await hostsfile.remove_names(host, "shop")
-        assert await host.get(hostsfile.PATH) == before
-
-    work_apart(apart, work)
-
-
 CLOCK = "Timezone=Europe/Berlin\nNTP=yes\nNTPSynchronized=yes\n"
 KEEPERS = "inactive\nactive\ninactive\ninactive\ninactive\n"
 
@@ -61,17 +42,10 @@ def test_the_clock_tells_its_zone_and_its_keeper() -> None:
     assert clock.state_of((said("Timezone=Etc/UTC"), complained("no", 3))).keeper == ""
 
 
-def test_the_clock_is_changed_by_what_the_host_has() -> None:
-    async def work(host: Host) -> None:
-        await clock.set_zone(host, "Asia/Tokyo")
-        await clock.keep_right(host)
+def test_the_zone_is_changed_by_what_the_host_has() -> None:
+    _, connector = scripted(lambda host: clock.set_zone(host, "Asia/Tokyo"))
 
-    _, connector = scripted(work)
-
-    assert connector.changes == [
-        "timedatectl set-timezone -- Asia/Tokyo",
-        "timedatectl set-ntp true",
-    ]
+    assert connector.changes == ["timedatectl set-timezone -- Asia/Tokyo"]
 
 
 @pytest.mark.parametrize(
@@ -84,15 +58,6 @@ def test_the_clock_is_changed_by_what_the_host_has() -> None:
 def test_a_zone_that_nobody_knows_is_named(words: str) -> None:
     with pytest.raises(StepFailed, match="no time zone `Mars/Base`"):
         scripted(lambda host: clock.set_zone(host, "Mars/Base"), {"timedatectl": complained(words)})
-
-
-def test_a_host_without_a_keeper_of_its_clock_is_told_what_to_install() -> None:
-    no = complained("Failed to set ntp: NTP not supported\n")
-
-    with pytest.raises(StepFailed) as caught:
-        scripted(clock.keep_right, {"timedatectl": no})
-
-    assert "chrony" in caught.value.hint
 
 
 CONFIG = b"# This file controls SELinux.\nSELINUX=enforcing\nSELINUXTYPE=targeted\n"

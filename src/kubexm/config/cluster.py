@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import msgspec
 
@@ -61,14 +60,6 @@ class Cluster(msgspec.Struct, frozen=True):
 
     declared: Declared
     document: Document
-
-
-def read_cluster(
-    path: Path, *, allow_literal_secrets: bool = False, rules: Sequence[Rule] = RULES
-) -> Cluster:
-    """The cluster in a file; `InvalidCluster` with all that is wrong with it."""
-    document = source.read(path)
-    return checked(document, allow_literal_secrets=allow_literal_secrets, rules=rules)
 
 
 def parse_cluster(

@@ -60,15 +60,3 @@ async def set_zone(host: Host, zone: str, *, sudo: bool | None = None) -> None:
             hint="`timedatectl list-timezones` has all of them; some systems need tzdata",
         )
     Host.checked(argv, done)
-
-
-async def keep_right(host: Host, on: bool = True, *, sudo: bool | None = None) -> None:
-    """Have the clock kept right by what the host has for that, or not."""
-    argv = ("timedatectl", "set-ntp", "true" if on else "false")
-    done = await host.execute(host.command(*argv, sudo=sudo, env=C_LOCALE))
-    if "NTP not supported" in done.error_text:
-        raise StepFailed(
-            "the host has nothing that keeps its clock right",
-            hint="install chrony or systemd-timesyncd in a step before this one",
-        )
-    Host.checked(argv, done)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from kubexm.connector.base import C_LOCALE
 from kubexm.errors import StepFailed
-from kubexm.runner import files
 from kubexm.runner.host import Command, Completed, Host
 
 _DIRECTORY = "/etc/modules-load.d"
@@ -52,14 +49,6 @@ async def load(host: Host, name: str, *, sudo: bool | None = None) -> None:
 async def unload(host: Host, name: str, *, sudo: bool | None = None) -> None:
     """Take a module out of the kernel, and those that nobody needs any more."""
     await host.run("modprobe", "-r", "--", name, sudo=sudo, env=C_LOCALE)
-
-
-async def load_at_boot(
-    host: Host, name: str, modules: Sequence[str], *, sudo: bool | None = None
-) -> None:
-    """Have modules loaded at each boot, by a file of this name."""
-    text = "".join(f"{module}\n" for module in modules)
-    await files.write(host, boot_file(name), text.encode(), mode=0o644, sudo=sudo)
 
 
 def _kernel_name(module: str) -> str:

@@ -63,14 +63,6 @@ async def listeners(host: Host, *, sudo: bool | None = None) -> tuple[Listener, 
     return listeners_of(answer)
 
 
-async def listener_at(
-    host: Host, port: int, protocol: str = "tcp", *, sudo: bool | None = None
-) -> Listener | None:
-    """Who listens at a port; None if it is free."""
-    found = await listeners(host, sudo=sudo)
-    return next((one for one in found if (one.protocol, one.port) == (protocol, port)), None)
-
-
 async def reaches(host: Host, address: str, port: int, seconds: float = _PATIENCE) -> bool:
     """Whether somebody answers there, asked from this host, within so many seconds."""
     (answer,) = await host.batch((port_command(host, address, port, seconds),))

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from kubexm.connector.base import C_LOCALE, is_missing
 from kubexm.errors import StepFailed
-from kubexm.runner import files
 from kubexm.runner.host import Command, Completed, Host
 
 _DIRECTORY = "/etc/sysctl.d"
@@ -71,13 +70,3 @@ async def set_now(host: Host, key: str, value: str, *, sudo: bool | None = None)
             f"the kernel does not take `{value}` for `{key}`", hint="give a value that it takes"
         )
     Host.checked(argv, done)
-
-
-async def set_for_good(
-    host: Host, name: str, settings: Mapping[str, str], *, sudo: bool | None = None
-) -> None:
-    """Change settings at once, and at each boot by a file of this name."""
-    for key, value in settings.items():
-        await set_now(host, key, value, sudo=sudo)
-    text = drop_in_text(settings)
-    await files.write(host, drop_in(name), text.encode(), mode=0o644, sudo=sudo)

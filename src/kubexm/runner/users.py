@@ -122,26 +122,6 @@ async def remove(
         await host.run("userdel", *options, "--", name, sudo=sudo)
 
 
-async def add_group(
-    host: Host,
-    name: str,
-    *,
-    gid: int | None = None,
-    system: bool = False,
-    sudo: bool | None = None,
-) -> None:
-    """Make a group."""
-    options = ["--gid", str(gid)] if gid is not None else []
-    options += ["--system"] if system else []
-    await host.run("groupadd", *options, "--", name, sudo=sudo)
-
-
-async def remove_group(host: Host, name: str, *, sudo: bool | None = None) -> None:
-    """Remove a group if there is one."""
-    if await find_group(host, name, sudo=sudo) is not None:
-        await host.run("groupdel", "--", name, sudo=sudo)
-
-
 def _given(uid: int | None, home: str | None, shell: str | None) -> list[str]:
     options = {"--uid": uid, "-d": home, "--shell": shell}
     return [
