@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,10 @@ from msgspec.structs import replace as with_fields
 from kubexm.app import hosts
 from kubexm.app.execution import Front
 from kubexm.app.hosts import Trouble
-from kubexm.app.reaching import Reach
 from kubexm.common.checks import CHECKS, Finding
 from kubexm.common.paths import Home
 from kubexm.errors import KubexmError
-from kubexm.runtime.build import Runtime, RuntimeConfig
+from kubexm.runtime.build import Runtime
 from kubexm.spec.inventory import InventoryHost
 from kubexm.step.preflight import SECONDS, Fit
 
@@ -51,20 +49,8 @@ async def looked_at(
     home: Home,
 ) -> Looked:
     """Connect to hosts and put each to its checks; nothing is changed, and nothing is kept."""
-    with ExitStack() as stack:
-        opened = None
-        if world is not None:
-            from kubexm.sim.world import World
-
-            opened = stack.enter_context(closing(World.open(world)))
-        reach = stack.enter_context(closing(Reach(home, None, front.vault.reveal, opened)))
-        reach.call(chosen)
-        ways = [reach.host(host) for host in chosen]
-        # First as who logs in: a sudo that does not work makes no host unreachable.
-        plain = [with_fields(way, sudo=False) for way in ways]
-        async with Runtime.build(RuntimeConfig(hosts=plain, secrets=front.vault)) as runtime:
-            refused = await hosts.without_root(runtime, (way.name for way in ways if way.sudo))
-            return await _examined(runtime, steps, refused)
+    async with hosts.opened(chosen, world, front, home) as (runtime, refused):
+        return await _examined(runtime, steps, refused)
 
 
 async def _examined(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, closing
 from pathlib import Path
 from typing import Any, Literal
 
@@ -86,23 +86,31 @@ def _chosen(planned: Planned, patterns: Sequence[str]) -> list[InventoryHost]:
 async def looked_at(
     hosts: Sequence[InventoryHost], world: Path | None, front: Front, home: Home
 ) -> list[CheckedHost]:
+    async with opened(hosts, world, front, home) as (runtime, refused):
+        return [_checked(runtime, host, refused) for host in hosts]
+
+
+@asynccontextmanager
+async def opened(
+    hosts: Sequence[InventoryHost], world: Path | None, front: Front, home: Home
+) -> AsyncIterator[tuple[Runtime, Mapping[str, Trouble]]]:
+    """Hosts that are connected to for a look, and what keeps us from being root on some."""
     with ExitStack() as stack:
-        opened = None
+        simulated = None
         if world is not None:
             from kubexm.sim.world import World
 
-            opened = stack.enter_context(closing(World.open(world)))
-        reach = stack.enter_context(closing(Reach(home, None, front.vault.reveal, opened)))
+            simulated = stack.enter_context(closing(World.open(world)))
+        reach = stack.enter_context(closing(Reach(home, None, front.vault.reveal, simulated)))
         reach.call(hosts)
         ways = [reach.host(host) for host in hosts]
         # First as who logs in: a sudo that does not work makes no host unreachable.
         plain = [replace(way, sudo=False) for way in ways]
         async with Runtime.build(RuntimeConfig(hosts=plain, secrets=front.vault)) as runtime:
-            refused = await without_root(runtime, (way.name for way in ways if way.sudo))
-            return [_checked(runtime, host, refused) for host in hosts]
+            yield runtime, await _without_root(runtime, (way.name for way in ways if way.sudo))
 
 
-async def without_root(runtime: Runtime, names: Iterable[str]) -> dict[str, Trouble]:
+async def _without_root(runtime: Runtime, names: Iterable[str]) -> dict[str, Trouble]:
     """What keeps us from being root, by host."""
     async with asyncio.TaskGroup() as group:
         tasks = {
