@@ -5,8 +5,9 @@ import io
 import tarfile
 from collections.abc import Sequence
 from hashlib import sha256
+from pathlib import Path
 
-from kubexm.resource import images, manifests
+from kubexm.resource import images, layout, manifests
 from kubexm.resource.images import Image
 from kubexm.resource.manifests import Descriptor, Index, Manifest, Platform
 from kubexm.resource.store import Store
@@ -90,3 +91,12 @@ def everything(found: Image, store: Store) -> dict[str, bytes]:
 
 def _bytes(wanted: str, store: Store) -> bytes:
     return store.path(manifests.sha256_of(wanted)).read_bytes()
+
+
+def lay_out(found: Sequence[Image], store: Store, directory: Path) -> None:
+    """Have images as an OCI layout in a directory, as other tools make it."""
+    file = io.BytesIO()
+    layout.write_archive(found, store, file)
+    file.seek(0)
+    with tarfile.open(fileobj=file) as tar:
+        tar.extractall(directory, filter="data")

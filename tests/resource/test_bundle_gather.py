@@ -253,7 +253,7 @@ class TestOwnImages:
         self, store: Store, tmp_path: Path
     ) -> None:
         made = Store(tmp_path / "made")
-        layout.write_directory([made_images.image(made, "a.lan/x:1")], made, tmp_path / "layout")
+        made_images.lay_out([made_images.image(made, "a.lan/x:1")], made, tmp_path / "layout")
         (tmp_path / "many").mkdir()
         archive = self.exported(tmp_path, "a.lan/y:2", "a.lan/z:3")
         archive.rename(tmp_path / "many" / "images.tar")

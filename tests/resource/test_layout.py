@@ -102,7 +102,7 @@ def test_a_layout_in_a_directory_is_read_back_as_it_was(
 ) -> None:
     found = [made_images.image(store), made_images.sole(store)]
 
-    layout.write_directory(found, store, tmp_path / "layout")
+    made_images.lay_out(found, store, tmp_path / "layout")
 
     assert list(layout.read(tmp_path / "layout", other)) == found
     for each in found:
@@ -127,7 +127,7 @@ def test_a_layout_has_what_the_standard_and_containerd_look_for(
 ) -> None:
     root = made_images.image(store, "nginx:1.27").root
 
-    layout.write_directory([Image(root, images.parse("nginx:1.27"))], store, tmp_path / "layout")
+    made_images.lay_out([Image(root, images.parse("nginx:1.27"))], store, tmp_path / "layout")
 
     assert read_json(tmp_path / "layout/oci-layout") == {"imageLayoutVersion": "1.0.0"}
     (entry,) = read_json(tmp_path / "layout/index.json")["manifests"]
@@ -162,7 +162,7 @@ def test_an_image_with_tag_and_digest_is_found_by_both(
     root = made_images.image(store).root
     name = images.parse(f"example.org/app:1@{root.digest}")
 
-    layout.write_directory([Image(root, name)], store, tmp_path / "layout")
+    made_images.lay_out([Image(root, name)], store, tmp_path / "layout")
 
     assert [str(each.name) for each in layout.read(tmp_path / "layout", other)] == [
         "example.org/app:1",
@@ -175,7 +175,7 @@ def test_an_image_without_a_name_stays_without_one(
 ) -> None:
     nameless = Image(made_images.image(store).root)
 
-    layout.write_directory([nameless], store, tmp_path / "layout")
+    made_images.lay_out([nameless], store, tmp_path / "layout")
 
     assert layout.read(tmp_path / "layout", other) == (nameless,)
 
@@ -185,14 +185,7 @@ def test_two_images_of_one_name_are_refused(tmp_path: Path, store: Store) -> Non
     second = made_images.image(store, "app:1", text=b"second")
 
     with pytest.raises(InvalidInput, match=r"same name\n  `docker\.io/library/app:1`"):
-        layout.write_directory([first, second], store, tmp_path / "layout")
-
-
-def test_a_directory_that_is_not_empty_is_left_alone(tmp_path: Path, store: Store) -> None:
-    (tmp_path / "mine").write_text("mine")
-
-    with pytest.raises(Refused, match="is not empty"):
-        layout.write_directory([made_images.image(store)], store, tmp_path)
+        made_images.lay_out([first, second], store, tmp_path / "layout")
 
 
 def test_damage_in_the_store_is_found_before_it_is_written(tmp_path: Path, store: Store) -> None:
@@ -219,7 +212,7 @@ def test_a_layout_with_a_damaged_layer_is_refused_and_the_layer_named(
     tmp_path: Path, store: Store, other: Store
 ) -> None:
     found = made_images.image(store)
-    layout.write_directory([found], store, tmp_path / "layout")
+    made_images.lay_out([found], store, tmp_path / "layout")
     layer = manifests.sha256_of(manifests.contents([found.root], store).blobs[-1].digest)
     (tmp_path / "layout/blobs/sha256" / layer).write_bytes(b"something else")
 
@@ -233,7 +226,7 @@ def test_a_layout_without_a_layer_is_refused_and_the_layer_named(
     tmp_path: Path, store: Store, other: Store
 ) -> None:
     found = made_images.image(store)
-    layout.write_directory([found], store, tmp_path / "layout")
+    made_images.lay_out([found], store, tmp_path / "layout")
     layer = manifests.sha256_of(manifests.contents([found.root], store).blobs[-1].digest)
     (tmp_path / "layout/blobs/sha256" / layer).unlink()
 
@@ -245,7 +238,7 @@ def test_of_an_export_for_one_platform_the_others_are_left_out(
     tmp_path: Path, store: Store, other: Store
 ) -> None:
     found = made_images.image(store)
-    layout.write_directory([found], store, tmp_path / "layout")
+    made_images.lay_out([found], store, tmp_path / "layout")
     _, arm64 = manifests.index(found.root, store).manifests
     (tmp_path / "layout/blobs/sha256" / manifests.sha256_of(arm64.digest)).unlink()
 
@@ -258,7 +251,7 @@ def test_of_an_export_for_one_platform_the_others_are_left_out(
 def test_a_name_of_one_word_in_a_layout_is_a_tag_and_names_nothing(
     tmp_path: Path, store: Store, other: Store
 ) -> None:
-    layout.write_directory([made_images.image(store)], store, tmp_path / "layout")
+    made_images.lay_out([made_images.image(store)], store, tmp_path / "layout")
     index = read_json(tmp_path / "layout/index.json")
     index["manifests"][0]["annotations"] = {"org.opencontainers.image.ref.name": "latest"}
     (tmp_path / "layout/index.json").write_text(json.dumps(index))
@@ -378,38 +371,6 @@ def test_an_archive_that_was_cut_off_is_refused(
         layout.read(place / "app.tar", Store(place / "store"))
 
 
-def test_a_docker_archive_is_written_for_one_architecture_and_read_back(
-    tmp_path: Path, store: Store, other: Store
-) -> None:
-    found = made_images.image(store)
-
-    with (tmp_path / "app.tar").open("wb") as file:
-        layout.write_docker_archive([found], store, file, "arm64")
-
-    (image,) = layout.read(tmp_path / "app.tar", other)
-    assert image.name == found.name
-    _, arm64 = manifests.index(found.root, store).manifests
-    assert manifests.manifest(image.root, other) == manifests.manifest(arm64, store)
-
-
-def test_a_docker_archive_has_each_image_once_with_all_its_names(
-    tmp_path: Path, store: Store
-) -> None:
-    root = made_images.image(store).root
-    found = [Image(root, images.parse(name)) for name in ("app:2", "app:1")]
-
-    first = bytes_of(lambda file: layout.write_docker_archive(found, store, file, "amd64"))
-    second = bytes_of(lambda file: layout.write_docker_archive(found[::-1], store, file, "amd64"))
-
-    assert first == second
-    with tarfile.open(fileobj=io.BytesIO(first)) as tar:
-        manifest = tar.extractfile("manifest.json")
-        assert manifest is not None
-        (entry,) = json.loads(manifest.read())
-        assert entry["RepoTags"] == ["docker.io/library/app:1", "docker.io/library/app:2"]
-        assert {entry["Config"], *entry["Layers"], "manifest.json"} == set(tar.getnames())
-
-
 @pytest.fixture
 def ctr(tmp_path: Path) -> Iterator[Callable[..., str]]:
     """Runs `ctr` at a containerd of the test's own."""
@@ -435,17 +396,15 @@ def ctr(tmp_path: Path) -> Iterator[Callable[..., str]]:
     shutil.rmtree(place)
 
 
-def test_containerd_imports_and_unpacks_both_kinds_of_archives(
+def test_containerd_imports_and_unpacks_what_is_written(
     tmp_path: Path, store: Store, ctr: Callable[..., str]
 ) -> None:
     several, sole = made_images.image(store), made_images.sole(store)
-    with (tmp_path / "oci.tar").open("wb") as file:
-        layout.write_archive([several], store, file)
-    with (tmp_path / "docker.tar").open("wb") as file:
-        layout.write_docker_archive([sole], store, file, "amd64")
+    archive = tmp_path / "oci.tar"
+    with archive.open("wb") as file:
+        layout.write_archive([several, sole], store, file)
 
-    for name in ("oci.tar", "docker.tar"):
-        ctr("import", "--snapshotter", "native", "--platform", "linux/amd64", str(tmp_path / name))
+    ctr("import", "--snapshotter", "native", "--platform", "linux/amd64", str(archive))
 
     found = ctr("check", "--snapshotter", "native")
     lines = [line.split() for line in found.splitlines()[1:]]
@@ -467,13 +426,6 @@ def test_what_containerd_exports_is_read(
     ctr("export", "--all-platforms", str(tmp_path / "back.tar"), str(image.name))
 
     assert layout.read(tmp_path / "back.tar", other) == (image,)
-
-
-def test_a_docker_archive_for_an_architecture_that_is_missing_is_refused(store: Store) -> None:
-    found = made_images.image(store)
-
-    with pytest.raises(Refused, match=r"`example.org/team/app:1` is not for s390x; it is for"):
-        bytes_of(lambda file: layout.write_docker_archive([found], store, file, "s390x"))
 
 
 @pytest.mark.slow

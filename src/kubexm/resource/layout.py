@@ -6,7 +6,6 @@ All of it reads and writes files, so it belongs off the loop.
 from __future__ import annotations
 
 import gzip
-import shutil
 import tarfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,9 +18,8 @@ from zlib import error as BadCompression  # noqa: N812 what it is called says no
 
 import msgspec
 
-from kubexm.errors import InvalidFile, InvalidInput, KubexmError, Problem, Refused
+from kubexm.errors import InvalidFile, InvalidInput, KubexmError, Problem
 from kubexm.resource import images, manifests
-from kubexm.resource.disk import explained
 from kubexm.resource.images import Image, Reference
 from kubexm.resource.manifests import Descriptor, Index, Manifest
 from kubexm.resource.store import Store
@@ -51,29 +49,9 @@ def read(path: Path, store: Store) -> tuple[Image, ...]:
     )
 
 
-def write_directory(found: Sequence[Image], store: Store, directory: Path) -> None:
-    """Write images as an OCI layout into a directory that is new or empty."""
-    with explained(directory):
-        directory.mkdir(parents=True, exist_ok=True)
-        if any(directory.iterdir()):
-            raise Refused(f"`{directory}` is not empty", hint="name a new directory")
-        for entry in _oci_entries(found, store):
-            path = directory / entry.name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with entry.opened(store) as source, path.open("xb") as target:
-                shutil.copyfileobj(source, target, _PIECE)
-
-
 def write_archive(found: Sequence[Image], store: Store, file: IO[bytes]) -> None:
     """Write images as the tar of an OCI layout: the same images, the same bytes."""
     _write_tar(_oci_entries(found, store), store, file)
-
-
-def write_docker_archive(
-    found: Sequence[Image], store: Store, file: IO[bytes], architecture: str
-) -> None:
-    """Write images for one architecture as `docker save` does; for the same ones the same bytes."""
-    _write_tar(_docker_entries(found, store, architecture), store, file)
 
 
 class _Files(Protocol):
@@ -375,39 +353,6 @@ def _twice(found: Sequence[Image]) -> KubexmError:
     return InvalidInput(
         "several images have the same name", problems=problems, hint="name each of them once"
     )
-
-
-def _docker_entries(found: Sequence[Image], store: Store, architecture: str) -> Iterator[_Entry]:
-    saved: dict[str, _Saved] = {}
-    entries: dict[str, _Entry] = {}
-    for image in sorted(found, key=lambda image: str(image.name)):
-        manifest = _manifest_for(image, store, architecture)
-        files = [_entry(each, ".tar") for each in manifest.layers]
-        config = _entry(manifest.config, ".json")
-        entries |= {entry.name: entry for entry in (config, *files)}
-        before = saved.get(config.name)
-        tags = ((before and before.repo_tags) or ()) + _tags(image)
-        saved[config.name] = _Saved(config.name, tuple(entry.name for entry in files), tags)
-    yield from (entries[name] for name in sorted(entries))
-    yield _Entry("manifest.json", manifests.encoded(list(saved.values())))
-
-
-def _manifest_for(image: Image, store: Store, architecture: str) -> Manifest:
-    there = manifests.platforms(image.root, store)
-    what = f"`{image.name or image.root.digest}`"
-    manifests.require([platform for platform, _ in there], (architecture,), what)
-    suiting = (each for platform, each in there if platform.suits(architecture))
-    return manifests.manifest(next(suiting), store)
-
-
-def _tags(image: Image) -> tuple[str, ...]:
-    if image.name is None or not image.name.tag:
-        return ()
-    return (str(msgspec.structs.replace(image.name, digest="")),)
-
-
-def _entry(descriptor: Descriptor, ending: str) -> _Entry:
-    return _Entry(f"{descriptor.digest.removeprefix('sha256:')}{ending}", descriptor)
 
 
 def _write_tar(entries: Iterator[_Entry], store: Store, file: IO[bytes]) -> None:
