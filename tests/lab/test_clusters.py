@@ -65,6 +65,9 @@ apiVersion: audit.k8s.io/v1
 kind: Policy
 rules: [{level: %s}]
 """
+PATCH = {
+    "spec": {"containers": [{"name": "etcd", "resources": {"requests": {"memory": "123Mi"}}}]},
+}
 KEEPER = """
 apiVersion: v1
 kind: PersistentVolumeClaim
@@ -312,6 +315,36 @@ def test_a_changed_audit_policy_has_the_api_server_begin_anew(life: Life) -> Non
         ("control-plane/settings/node1", "node1"),
     }
     assert life.served_since() > served_since
+
+
+def test_a_changed_pod_of_the_control_plane_runs_when_that_is_said(life: Life) -> None:
+    patch = life.control.file.with_name("etcd.yaml")
+    patch.write_text(yaml.safe_dump(PATCH))
+    kubeadm = {"kubeadm": {"patches": {"etcd": patch.name}}}
+    life.control.declare(ROLES, OF_HOSTS, **{**CHANGED, "kubernetes": {**KUBELET, **kubeadm}})
+
+    changed = life.control.create()
+
+    assert changed.code == 0, changed.err
+    wanted = "jsonpath={.spec.containers[0].resources.requests.memory} {.status.phase}"
+    pod = life.control.kubectl("-n", "kube-system", "get", "pod", "etcd-node1", "-o", wanted)
+    assert pod == "123Mi Running"
+
+
+def test_kubelets_that_do_not_start_are_told_with_the_cause_and_mended(life: Life) -> None:
+    wrong = {"kubelet": {**KUBELET["kubelet"], "config": {"imageGCHighThresholdPercent": 1}}}
+    life.control.declare(ROLES, OF_HOSTS, **{**CHANGED, "kubernetes": wrong})
+
+    failed = life.control.create()
+
+    assert failed.code == 1
+    for said in (failed.told()[host] for host in HOSTS):
+        assert "60 s after its start port 10248 is closed" in said
+        assert "imageGCHighThresholdPercent" in said
+    life.control.declare(ROLES, OF_HOSTS, **CHANGED)
+    mended = life.control.create()
+    assert mended.code == 0, mended.err
+    life.control.await_health()
 
 
 def test_what_it_stands_on_can_not_be_changed(life: Life) -> None:
