@@ -92,7 +92,7 @@ def declared(**spec: Any) -> Declared:
             },
             "clock-skew",
             ("node2",),
-            "clocks are more than 5 s apart: 9.2 s",
+            "clocks are more than 5 s apart: 9.2 s (node2 is 9.0 s behind this machine)",
         ),
         (
             {
@@ -131,6 +131,58 @@ def test_a_clock_that_can_t_be_measured_well_enough_is_not_judged() -> None:
 
     assert across.across(facts, declared()) == []
     assert len(across.across(facts, declared(preflight={"clockOffset": "1s"}))) == 1
+
+
+def clocks(*offsets: float) -> dict[str, Any]:
+    """What hosts tell whose clocks are so far ahead of ours."""
+    hosts = ("cp1", "node1", "node2", "node3")
+    return {
+        host: {"clock": {"offset_s": offset, "within_s": 0.1}}
+        for host, offset in zip(hosts, offsets, strict=False)
+    }
+
+
+@pytest.mark.parametrize(
+    ("offsets", "hosts", "message"),
+    [
+        ((86400.0,), ("cp1",), "clocks are more than 5 s apart: 86,400.0 s (cp1 is 86,400.0 s ahe"),
+        ((-9.0, 300.0, 0.0), ("cp1", "node1"), "clocks are more than 5 s apart: 309.0 s (node1 is"),
+        (
+            (300.0, 300.2, 0.1, 300.1),
+            ("cp1", "node1", "node3"),
+            "clocks are more than 5 s apart: 300.2 s (node1 is 300.2 s ahead of this machine)",
+        ),
+        (
+            (3.0, 0.0, -3.0),
+            ("node2", "cp1"),
+            "clocks are more than 5 s apart: 6.0 s (cp1 is 3.0 s ahead of this machine)",
+        ),
+        (
+            (86400.0, 86401.0, 86400.0),
+            ("control-node",),
+            "the clock of this machine is more than 5 s away from those of all hosts: node1 is ",
+        ),
+        (
+            (86400.0, 3600.0),
+            ("cp1", "node1"),
+            "clocks are more than 5 s apart: 86,400.0 s (cp1 is 86,400.0 s ahead of this machine)",
+        ),
+    ],
+    ids=["only host", "two hosts", "most hosts", "either side", "this machine", "nobody agrees"],
+)
+def test_clocks_are_held_against_that_of_the_machine_that_makes_the_certificates(
+    offsets: tuple[float, ...], hosts: tuple[str, ...], message: str
+) -> None:
+    (one,) = across.across(clocks(*offsets), declared())
+
+    assert (one.check, one.kind, one.hosts) == ("clock-skew", "refusal", hosts)
+    assert one.message.startswith(message)
+    assert one.remedy.startswith("set it right" if "control-node" in hosts else "have them keep")
+
+
+def test_clocks_that_agree_with_ours_are_as_they_should_be() -> None:
+    assert across.across(clocks(4.9, 4.8, 5.1), declared()) == []
+    assert across.across(clocks(-5.0), declared()) == []
 
 
 def test_hosts_that_tell_nothing_and_strangers_are_not_judged() -> None:
@@ -291,6 +343,13 @@ def test_a_member_of_another_cluster_is_refused_whatever_is_left_out(
     (said,) = (each.message for each in found.findings if each.check == "other-cluster")
     assert said.startswith("a member of another cluster that kubexm has made")
     assert f"`{cluster}`" in said or not cluster
+
+
+def test_the_clock_of_a_single_host_is_held_against_ours(made: Callable[..., Preflight]) -> None:
+    found = made(hosts=("node2",))
+
+    assert found.made["clock-skew"] == ("node2",)
+    assert "unique-macs" not in found.made
 
 
 def test_some_hosts_can_be_asked_alone(made: Callable[..., Preflight]) -> None:

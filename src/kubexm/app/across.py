@@ -1,17 +1,22 @@
-"""Hosts of a cluster held against each other, by what each has told of itself."""
+"""Hosts of a cluster held against each other, and against this machine, by what each has told."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from statistics import median
 from typing import Any
 
+from msgspec.structs import replace
+
 from kubexm.common.checks import CHECKS, Finding
+from kubexm.common.roles import CONTROL_NODE
 from kubexm.config.rules.rule import Declared
 from kubexm.errors import Refused
 
 Facts = Mapping[str, Mapping[str, Any]]
 """What hosts told, by their names."""
+Clock = Mapping[str, float]
+"""How far a clock is ahead of ours, and how far from the truth that may be."""
+_OURS: Clock = {"offset_s": 0.0, "within_s": 0.0}
 
 
 def across(facts: Facts, declared: Declared) -> list[Finding]:
@@ -69,20 +74,51 @@ def _addresses(facts: Facts, declared: Declared) -> Iterator[Finding]:
 
 
 def _clocks(facts: Facts, declared: Declared) -> Iterator[Finding]:
-    """Clocks agree, as far as the way to the hosts lets that be measured."""
+    """Clocks agree with each other and with ours, as far as that can be measured on the way."""
     most = declared.spec.preflight.clock_offset
     told = {host: each["clock"] for host, each in facts.items() if "clock" in each}
-    offsets = {host: clock["offset_s"] for host, clock in told.items()}
-    if len(offsets) < 2:
+    if not _are_apart(most, *told.values(), _OURS):
         return
-    first, last = min(offsets, key=offsets.__getitem__), max(offsets, key=offsets.__getitem__)
-    apart = offsets[last] - offsets[first]
-    if apart - told[first]["within_s"] - told[last]["within_s"] <= most:
+    off = [host for host, clock in told.items() if _are_apart(most, clock, _OURS)]
+    if len(off) == len(told) > 1 and not _are_apart(most, *told.values()):
+        yield from _this_machine(told, most)
         return
-    middle = median(offsets.values())
-    off = [host for host, offset in offsets.items() if abs(offset - middle) > most]
     what = f"clocks are more than {most:g} s apart"
-    yield _found("clock-skew", off or (first, last), what, f"{apart:,.1f} s")
+    figure = f"{_span(*told.values(), _OURS):,.1f} s ({_furthest(told)})"
+    yield _found("clock-skew", off or _ends(told), what, figure)
+
+
+def _this_machine(told: Mapping[str, Clock], most: float) -> Iterator[Finding]:
+    """Where all hosts agree, it is we who are wrong, and so would be their certificates."""
+    what = f"the clock of this machine is more than {most:g} s away from those of all hosts"
+    found = _found("clock-skew", (CONTROL_NODE,), what, _furthest(told))
+    yield replace(found, remedy="set it right: certificates are valid from its time on")
+
+
+def _ends(told: Mapping[str, Clock]) -> tuple[str, str]:
+    """The hosts whose clocks are the furthest apart."""
+    late = sorted(told, key=lambda name: told[name]["offset_s"])
+    return late[0], late[-1]
+
+
+def _furthest(told: Mapping[str, Clock]) -> str:
+    """Which host's clock is the furthest from ours, and by how much."""
+    host = max(told, key=lambda name: abs(told[name]["offset_s"]))
+    offset = told[host]["offset_s"]
+    way = "ahead of" if offset > 0 else "behind"
+    return f"{host} is {abs(offset):,.1f} s {way} this machine"
+
+
+def _span(*clocks: Clock) -> float:
+    offsets = [clock["offset_s"] for clock in clocks]
+    return max(offsets) - min(offsets)
+
+
+def _are_apart(most: float, *clocks: Clock) -> bool:
+    """Whether clocks are further apart than that, however they were measured."""
+    latest = max(clock["offset_s"] - clock["within_s"] for clock in clocks)
+    earliest = min(clock["offset_s"] + clock["within_s"] for clock in clocks)
+    return latest - earliest > most
 
 
 def _mtu(facts: Facts, declared: Declared) -> Iterator[Finding]:
@@ -116,3 +152,5 @@ JUDGES: Mapping[str, Judge] = {
     "mtu": _mtu,
 }
 """How each check between hosts is made."""
+OF_ONE = frozenset(("clock-skew",))
+"""Those that hold a host against this machine too, and so are made of a single one."""

@@ -183,8 +183,8 @@ def _made(
     for host, step in steps.items():
         for name in step.checks:
             found.setdefault(name, []).append(host)
-    if len(steps) > 1:
-        found |= {name: [*steps] for name in across.JUDGES}
+    between = across.JUDGES if len(steps) > 1 else across.OF_ONE
+    found |= {name: [*steps] for name in between}
     if with_things:
         found[artifacts.CHECK] = [CONTROL_NODE]
     skip = declared.spec.preflight.skip

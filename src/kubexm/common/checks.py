@@ -292,7 +292,7 @@ _CHECKS = (
     ),
     Check(
         "clock-skew",
-        "the clocks of the hosts agree",
+        "the clocks of the hosts agree with each other, and with that of this machine",
         "refusal",
         "have them keep the time by the same servers, with chrony or systemd-timesyncd",
         threshold="clockOffset",

@@ -26,6 +26,6 @@ class PreflightSpec(Form):
     disk_free_mib: Amount = 10_240
     """What is free where data will lie, in MiB."""
     clock_offset: Duration = 5.0
-    """How far the clocks of two hosts may be apart."""
+    """How far the clocks of two hosts, or of one and this machine, may be apart."""
     etcd_fsync: Duration = 0.01
     """How long a write to the disk of etcd may take, 99 times of 100."""
