@@ -224,6 +224,10 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         {"system": {"sysctl": {"net.ipv4.ip_forward": "0"}}},
         "spec.system.sysctl.net.ipv4.ip_forward: found `0`, want `1`: else no pod reaches another",
     ),
+    "node-ports": (
+        api_server(extraArgs={"service-node-port-range": "40000-39000"}),
+        "port-range: found `40000-39000`, want a range of ports, each from 1 to 65535",
+    ),
     "certificate-duration": (
         {
             "kubernetes": {
@@ -397,6 +401,13 @@ def test_what_breaks_a_rule_is_told(name: str) -> None:
     found = told(cluster(**spec))
 
     assert any(message in text for text in found), found
+
+
+@pytest.mark.parametrize("written", ["", "0-100", "1-65536", "a-b", "30000-", "1,2", "30000 - 1"])
+def test_ports_of_services_that_are_no_range_are_told(written: str) -> None:
+    found = told(cluster(**api_server(extraArgs={"service-node-port-range": written})))
+
+    assert any(f"found `{written}`, want a range of ports" in text for text in found), found
 
 
 @pytest.mark.parametrize(

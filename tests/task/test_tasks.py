@@ -9,6 +9,7 @@ import pytest
 from tests.task.planned import content, made, planned, step, world, written
 
 from kubexm.common import layout
+from kubexm.step.kernel import KernelSettings
 from kubexm.step.kubeadm import Joined
 from kubexm.step.manifests import Applied
 from kubexm.templates import formats
@@ -52,6 +53,28 @@ def test_a_load_balancer_listens_at_the_families_that_it_has(
     plan = planned(written(tmp_path, **balanced(address, v6=v6)))
 
     assert f"    bind {bind}\n" in content(plan, HAPROXY_CONFIG, "lb2")
+
+
+@pytest.mark.parametrize(
+    ("said", "reserved"),
+    [
+        (None, "30000-32767"),
+        ("20000-22767", "20000-22767"),
+        (" 20000+99", "20000-20099"),
+        ("65000+1000", "65000-65535"),
+        ("31000", "31000"),
+    ],
+)
+def test_the_kernel_leaves_the_ports_of_services_to_them(
+    said: str | None, reserved: str, tmp_path: Path
+) -> None:
+    args = {} if said is None else {"service-node-port-range": said}
+    plan = planned(written(tmp_path, kubernetes={"apiServer": {"extraArgs": args}}))
+
+    for host in ("cp1", "w1"):
+        settings = step(plan, "kernel/settings", host)
+        assert isinstance(settings, KernelSettings)
+        assert settings.settings["net.ipv4.ip_local_reserved_ports"] == reserved
 
 
 @pytest.mark.parametrize(("version", "is_said"), [("v3.5.27", False), ("v3.6.8", True)])

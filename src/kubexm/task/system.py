@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kubexm.common import layout
 from kubexm.common.roles import CONTROL_PLANE, ETCD, LOADBALANCER, REGISTRY, WORKER
-from kubexm.config.rules.kernel import FORWARDING
+from kubexm.config.rules.kernel import FORWARDING, node_ports
 from kubexm.plan import ExecutionFragment, node, parallel, per_host
 from kubexm.plan.policy import Pool, ResourceConstraints, RetryPolicy
 from kubexm.plan.scope import task
@@ -42,11 +42,12 @@ _MODULES = ("overlay", "br_netfilter")
 _IPVS = ("ip_vs", "nf_conntrack")
 _SCHEDULERS = ("ip_vs_rr", "ip_vs_wrr", "ip_vs_sh")
 """Modules that bring no setting."""
-_SYSCTL = {
+_BRIDGED = {
     "net.bridge.bridge-nf-call-iptables": "1",
     "net.bridge.bridge-nf-call-ip6tables": "1",
-    # The ports of services must not be taken by whoever asks for any.
-    "net.ipv4.ip_local_reserved_ports": "30000-32767",
+}
+_RESERVED = "net.ipv4.ip_local_reserved_ports"
+_SYSCTL = {
     "fs.inotify.max_user_instances": "8192",
     "fs.inotify.max_user_watches": "524288",
     "vm.max_map_count": "262144",
@@ -160,7 +161,15 @@ def _having(ctx: ClusterContext, module: str) -> tuple[str, ...]:
 def _settings(ctx: ClusterContext) -> ExecutionFragment:
     said = dict(ctx.spec.system.sysctl)
     forwarding = {FORWARDING[network.version]: "1" for network in ctx.declared.pods}
-    for_nodes: dict[str, str | int] = {**_SYSCTL, **forwarding, **said}
+    # The ports of services must not be taken by whoever asks for any.
+    reserved = {_RESERVED: node_ports(ctx.declared) or ""}
+    for_nodes: dict[str, str | int] = {
+        **_BRIDGED,
+        **reserved,
+        **_SYSCTL,
+        **forwarding,
+        **said,
+    }
     others = tuple(host for host in ctx.hosts if host not in frozenset(ctx.kube_nodes))
     return parallel(
         node("settings", KernelSettings("90-kubexm", for_nodes), on=ctx.kube_nodes),
