@@ -148,16 +148,22 @@ def test_links_routes_and_who_is_beyond_reach_are_told(apart: int) -> None:
         await host.run("ip", "link", "set", "cni1", "up")
         await host.run("ip", "route", "add", "default", "via", "10.9.0.254")
         await host.run("ip", "route", "add", "blackhole", "10.8.0.0/26")
+        by_v6 = ("-6", "route", "add", "default", "dev", "cni0")
+        if (await host.ask("ip", *by_v6, changes=True)).ok:
+            expected.append(Route("default", "cni0", family=6))
         return await ask(host, Questions(endpoint="10.9.0.77 6443", knocks=(far,)))
 
     far = Knock("far", "10.9.0.99", 6443)
+    expected = [
+        Route("default", "cni0", "10.9.0.254"),
+        Route("10.9.0.0/24", "cni0"),
+        Route("10.8.0.0/26"),
+    ]
     found = work_apart(apart, look)
 
     assert {"cni0", "cni1", "lo"} <= set(found.links)
     assert found.routes is not None
-    assert Route("default", "cni0", "10.9.0.254") in found.routes
-    assert Route("10.9.0.0/24", "cni0") in found.routes
-    assert Route("10.8.0.0/26") in found.routes
+    assert {*expected} <= {*found.routes}
     assert found.knocks is not None
     assert found.knocks[far] in ("unroutable", "silent")
     assert found.pinged == frozenset()
@@ -202,7 +208,12 @@ def test_answers_are_read_of_what_hosts_say() -> None:
     assert found.firewall == "firewalld"
     assert found.clock is not None
     assert (found.clock.synchronised, found.clock.keeper) == (False, "chronyd")
-    assert found.routes == (Route("default", "eth0", "10.0.0.1"), Route("fd00::/64", "eth0"))
+    assert found.routes == (
+        Route("default", "eth0", "10.0.0.1"),
+        Route("fd00::/64", "eth0", family=6),
+        Route("default", "eth0", "fe80::1", 6),
+        Route("default", "lo", family=6),
+    )
     assert found.knocks == {
         Knock("cp1", "10.0.0.1", 6443): "silent",
         Knock("cp2", "fd00::2", 6443): "unroutable",
@@ -241,7 +252,10 @@ active
 inactive
 @routes
 default via 10.0.0.1 dev eth0 proto dhcp metric 100
+@routes6
 fd00::/64 dev eth0 proto kernel metric 256 pref medium
+default via fe80::1 dev eth0 proto ra metric 1024 expires 1700sec hoplimit 64 pref medium
+unreachable default dev lo metric 4294967295 error -101
 @
 told:routes
 @ufw

@@ -49,7 +49,11 @@ PROBED = Probed(
     uid=0,
     is_ours=False,
     tools=frozenset(("conntrack", "ip", "iptables", "mount", "nsenter", "socat", "tc", "ethtool")),
-    routes=(Route("default", "eth0", "10.0.0.254"), Route("10.0.0.0/24", "eth0")),
+    routes=(
+        Route("default", "eth0", "10.0.0.254"),
+        Route("10.0.0.0/24", "eth0"),
+        Route("default", "eth0", "fe80::1", 6),
+    ),
     clock=ClockState("Etc/UTC", synchronised=True, keeper="chronyd"),
     knocks=KNOCKS,  # type: ignore[arg-type]  # literals
     links=("lo", "eth0", "cni-podman0"),
@@ -246,9 +250,9 @@ OTHERS: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, Any], str]] = 
     (
         "default-route",
         {},
-        {"routes": (Route("10.0.0.0/24", "eth0"),)},
+        {"routes": (Route("default", "eth0", "10.0.0.254"),)},
         {},
-        "there is no default route",
+        "there is no default route of IPv6",
     ),
     (
         "networks-apart",
@@ -406,6 +410,38 @@ def test_a_stub_of_resolved_is_no_loop_where_it_asks_others() -> None:
 
     assert found("nameserver-loop", stub, {"resolvers": ("10.0.0.2",)}) == []
     assert len(found("nameserver-loop", stub, {"resolvers": ("127.0.0.1",)})) == 1
+
+
+@pytest.mark.parametrize(
+    ("networks", "routes", "lacking"),
+    [
+        (["10.1.0.0/16"], (), ["IPv4"]),
+        (["10.1.0.0/16"], (Route("default", "eth0", "10.0.0.254"),), []),
+        (["10.1.0.0/16"], (Route("default", "eth0", "fe80::1", 6),), ["IPv4"]),
+        (["fd00:1::/64"], (Route("default", "ppp0", "", 6),), []),
+        (["fd00:1::/64"], (Route("default", "eth0", "10.0.0.254"),), ["IPv6"]),
+        (["fd00:1::/64"], (Route("default", "lo", "", 6),), ["IPv6"]),
+        (["10.1.0.0/16", "fd00:1::/64"], (Route("default"),), ["IPv4", "IPv6"]),
+        ([], (Route("default", "eth0", "10.0.0.254"),), []),
+        ([], (), ["IPv4"]),
+    ],
+)
+def test_each_family_of_the_cluster_needs_a_default_route_of_its_own(
+    networks: list[str], routes: tuple[Route, ...], lacking: list[str]
+) -> None:
+    lost = found("default-route", probed={"routes": routes}, networks=dict.fromkeys(networks, "x"))
+
+    assert [one.what for one in lost] == [
+        f"there is no default route of {name}" for name in lacking
+    ]
+
+
+def test_facts_tell_the_default_route_of_ipv4_where_nobody_lists_routes() -> None:
+    def kinds(network: str) -> list[str | None]:
+        told = found("default-route", probed={"routes": None}, networks={network: "pods"})
+        return [one.kind for one in told]
+
+    assert (kinds("10.1.0.0/16"), kinds("fd00:1::/64")) == ([], ["unknown"])
 
 
 def test_a_way_to_all_private_addresses_is_only_told() -> None:

@@ -194,7 +194,8 @@ _CHECKS = (
     ),
     Check(
         "default-route",
-        "there is a default route: else no address of a service has one",
+        "there is a default route of each family of addresses that services have: else hosts have"
+        " no way to these",
         "refusal",
         "add one; it need not lead anywhere, such as one by a dummy interface",
         "kube-nodes",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Literal
 
@@ -34,6 +34,8 @@ class Route(msgspec.Struct, frozen=True):
     device: str = ""
     via: str = ""
     """Another machine that knows the way; nothing if the network begins at the device."""
+    family: Literal[4, 6] = 4
+    """Of which addresses it is; `default` does not say."""
 
 
 class Probed(msgspec.Struct, frozen=True):
@@ -90,7 +92,7 @@ def probed_of(answer: Completed) -> Probed:
         rules=tuple(dict.fromkeys(lines.get("rule", ()))),
         virtual_servers=len(lines.get("virtual", ())),
         tools=frozenset(lines.get("tool", ())) if "tools" in done else None,
-        routes=_routes(sections.get("routes", ())) if "routes" in done else None,
+        routes=_routes(sections) if "routes" in done else None,
         resolvers=_resolvers(lines.get(RESOLVED, ())),
         firewall=_firewall(sections),
         clock=_clock(sections),
@@ -126,15 +128,19 @@ def _units(states: Sequence[str]) -> tuple[str, ...]:
     return tuple(unit for unit, state in named if state in _RUNNING)
 
 
-def _routes(lines: Sequence[str]) -> tuple[Route, ...]:
-    return tuple(_route(words) for line in lines if (words := line.split()))
+def _routes(sections: Mapping[str, Sequence[str]]) -> tuple[Route, ...]:
+    return (*_of_family(4, sections.get("routes", ())), *_of_family(6, sections.get("routes6", ())))
 
 
-def _route(words: Sequence[str]) -> Route:
+def _of_family(family: Literal[4, 6], lines: Sequence[str]) -> Iterator[Route]:
+    return (_route(words, family) for line in lines if (words := line.split()))
+
+
+def _route(words: Sequence[str], family: Literal[4, 6]) -> Route:
     if words[0] in _KINDS_OF_ROUTES:
         words = words[1:]
     after = dict(pairwise(words))
-    return Route(words[0], after.get("dev", ""), after.get("via", ""))
+    return Route(words[0], after.get("dev", ""), after.get("via", ""), family)
 
 
 def _firewall(sections: Mapping[str, Sequence[str]]) -> Firewall | None:

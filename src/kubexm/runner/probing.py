@@ -106,7 +106,7 @@ fi | while read -r rule; do echo "rule:${{rule#:}}"; done
 _LOOKS = f"""echo @units
 systemctl is-active {" ".join((*CLUSTER_UNITS, *RUNTIME_UNITS))}
 echo @routes
-ip -o route show && {{ ip -o -6 route show; printf '%s\\n' @ told:routes; }}
+ip -o route show && {{ echo @routes6; ip -o -6 route show; printf '%s\\n' @ told:routes; }}
 """
 # Somebody who says no is there, and nothing on the way has kept us from it. A firewall that turns
 # us away says `No route to host`; one that drops us says nothing.

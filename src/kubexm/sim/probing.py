@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from posixpath import dirname
+from typing import Literal
 
 from kubexm.common.probing import (
     CLUSTER_DIRECTORIES,
@@ -25,6 +26,7 @@ from kubexm.sim.shell import Shell
 _WRITES = 100
 _WRITE_SECONDS = 0.001
 _PREFIXES = {4: 24, 6: 64}
+_ROUTERS = {4: "10.0.0.1", 6: "fe80::1"}
 _CLOCK = ("Timezone=Etc/UTC", "NTP=yes", "NTPSynchronized=yes")
 
 
@@ -41,7 +43,7 @@ def told(shell: Shell, words: Sequence[str]) -> Iterator[str]:
     yield from ("told:tools", "link:eth0", "link:lo")
     yield from (f"file:{path}" for path in _left(shell, etcd))
     yield from ("@units", *(_state(shell, unit) for unit in (*CLUSTER_UNITS, *RUNTIME_UNITS)))
-    yield from ("@routes", "default via 10.0.0.1 dev eth0", *_routes(shell), "@", "told:routes")
+    yield from ("@routes", *_routes(shell, 4), "@routes6", *_routes(shell, 6), "@", "told:routes")
     yield from ("@ufw", "Status: active" if _runs(shell, "ufw") else "Status: inactive")
     yield from ("@firewalld", "running" if _runs(shell, "firewalld") else "")
     yield from ("@clock", *_CLOCK, "@")
@@ -101,11 +103,13 @@ def _runs(shell: Shell, unit: str) -> bool:
     return found is not None and found.active
 
 
-def _routes(shell: Shell) -> Iterator[str]:
-    """The networks that its addresses are in."""
-    for address in shell.around.addresses:
-        found = ipaddress.ip_address(address)
-        network = ipaddress.ip_network(f"{address}/{_PREFIXES[found.version]}", strict=False)
+def _routes(shell: Shell, family: Literal[4, 6]) -> Iterator[str]:
+    """The networks that its addresses of a family are in, and the way to all others."""
+    found = [ip for ip in map(ipaddress.ip_address, shell.around.addresses) if ip.version == family]
+    if found:
+        yield f"default via {_ROUTERS[family]} dev eth0"
+    for address in found:
+        network = ipaddress.ip_network(f"{address}/{_PREFIXES[family]}", strict=False)
         yield f"{network} dev eth0 proto kernel scope link src {address}"
 
 

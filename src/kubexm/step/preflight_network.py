@@ -52,12 +52,27 @@ def _is_address(text: str) -> bool:
 
 
 def default_route(look: Look) -> Iterator[Found]:
-    """There is a default route."""
-    if (routes := look.probed.routes) is None:
-        if "interface" not in look.facts.get("network", {}):
+    """There is a default route of each family that services have."""
+    if look.probed.routes is None:
+        # Facts tell that of IPv4 alone.
+        if "interface" not in look.facts.get("network", {}) or 6 in _families(look):
             yield unknown("the host has no `ip` to ask for its routes")
-    elif not any(route.to == _DEFAULT for route in routes):
-        yield Found("there is no default route")
+        return
+    found = {route.family for route in look.probed.routes if _is_default(route)}
+    for family in _families(look):
+        if family not in found:
+            yield Found(f"there is no default route of IPv{family}")
+
+
+def _families(look: Look) -> list[int]:
+    """Those of the cluster's networks; IPv4 if it has none."""
+    networks = map(ipaddress.ip_network, look.wanted.networks)
+    return sorted({network.version for network in networks}) or [4]
+
+
+def _is_default(route: Route) -> bool:
+    """Whether it takes packets; the kernel may have one of IPv6 that turns all of them down."""
+    return route.to == _DEFAULT and route.device not in ("", "lo")
 
 
 def networks_apart(look: Look) -> Iterator[Found]:
