@@ -280,11 +280,51 @@ def test_a_host_tries_those_it_needs_and_its_neighbours() -> None:
         Peer("cp3", "10.0.0.13", (6443,)),
         Peer("node2", "10.0.0.22", (10250,), needed=False),
     )
-    assert peers(parts, by_name["cp1"]) == (
-        Peer("cp2", "10.0.0.12", (2379, 2380, 6443)),
-        Peer("cp3", "10.0.0.13", (2379, 2380, 6443)),
+    assert peers(parts, by_name["cp1"])[:3] == (
+        Peer("cp2", "10.0.0.12", (2379, 2380, 6443, 10250)),
+        Peer("cp3", "10.0.0.13", (2379, 2380, 6443, 10250)),
         Peer("node4", "10.0.0.24", (10250,), needed=False),
     )
+
+
+def test_a_control_plane_tries_kubelets_for_which_it_is_asked_for_logs() -> None:
+    parts = Parts(declared())
+    by_name = {member.name: member for member in parts.declared.members}
+    large = Parts(
+        declared(
+            hosts=[
+                {"name": "cp[1:3]", "address": "10.0.1.[1:3]"},
+                {"name": "n[1:90]", "address": "10.0.0.[1:90]"},
+            ],
+            network={"podCIDR": ["10.64.0.0/14"]},
+        )
+    )
+
+    assert [one.host for one in peers(parts, by_name["cp2"])] == [
+        *("cp1", "cp3", "node2", "node1", "node3", "node4")
+    ]
+    assert peers(parts, by_name["cp2"])[2] == Peer("node2", "10.0.0.22", (10250,), needed=False)
+    tried = [
+        {one.host for one in peers(large, plane)[2:] if one.ports == (10250,)}
+        for plane in large.planes
+    ]
+    assert [len(names) for names in tried] == [6, 6, 6]
+    assert len(set.union(*tried)) == 17, "each tries others, but for neighbours in the file"
+
+
+@pytest.mark.parametrize(
+    ("encapsulation", "ports"),
+    [("ipip", (179, 10250)), ("vxlan", (10250,)), ("none", (179, 10250))],
+)
+def test_neighbours_try_whether_they_can_tell_each_other_routes(
+    encapsulation: str, ports: tuple[int, ...]
+) -> None:
+    parts = Parts(
+        declared(network={"plugin": "calico", "calico": {"encapsulation": encapsulation}})
+    )
+    (node1,) = (member for member in parts.declared.members if member.name == "node1")
+
+    assert peers(parts, node1)[-1] == Peer("node2", "10.0.0.22", ports, needed=False)
 
 
 def test_what_the_site_has_is_tried_by_those_who_need_it() -> None:

@@ -231,7 +231,8 @@ _CHECKS = (
     ),
     Check(
         "ports-reachable",
-        "others answer at the ports that the host will need there",
+        "others answer at the TCP ports that the host will need there; of UDP, such as that of"
+        " VXLAN, nobody tells before somebody listens",
         "refusal",
         "let these ports through from host to host",
     ),

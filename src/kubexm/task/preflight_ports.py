@@ -12,10 +12,12 @@ from kubexm.common.roles import CONTROL_PLANE, LOADBALANCER, REGISTRY
 from kubexm.config.members import Member
 from kubexm.config.rules.listeners import (
     API_SERVER,
+    BGP,
     ETCD_CLIENTS,
     ETCD_MEMBERS,
     KUBELET,
     Listeners,
+    exchanges_routes,
     is_kube_node,
     is_plane,
 )
@@ -68,6 +70,18 @@ class Parts(msgspec.Struct, frozen=True, dict=True):
         found = zip(nodes, after, before, strict=True)
         return {one.name: (later, former) for one, later, former in found}
 
+    @cached_property
+    def kubelets(self) -> Mapping[str, Sequence[Member]]:
+        """By control plane some hosts whose kubelet it asks for logs; each begins with others."""
+        nodes = [one for one in self.declared.members if is_kube_node(one) and not is_plane(one)]
+        step = len(self.planes)
+        found: dict[str, Sequence[Member]] = {}
+        for number, plane in enumerate(self.planes):
+            own = nodes[number::step]
+            rest = (one for at, one in enumerate(nodes[: MOST_PEERS * step]) if at % step != number)
+            found[plane.name] = (*own, *rest)[:MOST_PEERS]
+        return found
+
 
 def ports(parts: Parts, member: Member) -> dict[str, str]:
     """The ports that have to be free on a host, and who will listen there."""
@@ -76,14 +90,18 @@ def ports(parts: Parts, member: Member) -> dict[str, str]:
 
 
 def peers(parts: Parts, member: Member) -> tuple[Peer, ...]:
-    """Others that a host has to reach: those it can't go without, and its neighbours."""
+    """Others that a host has to reach: those it can't go without, neighbours, and some kubelets."""
     found: dict[str, Peer] = {}
     for other, port in _needed(parts, member):
         known = found.get(other.name)
         found[other.name] = _peer(other, {port, *(known.ports if known else ())})
     needed = [*found.values()][:MOST_NEEDED]
+    mutual = {KUBELET, BGP} if exchanges_routes(parts.declared) else {KUBELET}
     beside = _others(parts.ring.get(member.name, ()), member)
-    near = {one.name: _peer(one, {KUBELET}, False) for one in beside if one.name not in found}
+    near = {one.name: _peer(one, mutual, False) for one in beside if one.name not in found}
+    for one in parts.kubelets.get(member.name, ()):
+        if one.name not in found:
+            near.setdefault(one.name, _peer(one, {KUBELET}, False))
     return (*needed, *near.values())[:MOST_PEERS]
 
 
@@ -110,6 +128,8 @@ def _needed(parts: Parts, member: Member) -> Iterator[tuple[Member, int]]:
         yield from ((other, ETCD_MEMBERS) for other in members)
     if is_plane(member):
         yield from ((other, ETCD_CLIENTS) for other in members)
+        # Whoever asks for logs asks any of them, and that one the kubelet.
+        yield from ((other, KUBELET) for other in _others(parts.planes, member))
     if is_kube_node(member) or member in parts.balancers:
         yield from ((other, API_SERVER) for other in _others(parts.planes, member))
     if is_kube_node(member):

@@ -42,7 +42,8 @@ _ETCD = {ETCD_CLIENTS: "etcd", ETCD_MEMBERS: "etcd", 2381: "etcd"}
 _HAPROXY = {8081: "the health of haproxy"}
 _CILIUM = {4240: "cilium", 4244: "cilium"}
 _CALICO = {9099: "calico"}
-_CALICO_BGP = {179: "calico"}
+BGP = 179
+_CALICO_BGP = {BGP: "calico"}
 _VXLAN = {"cilium": 8472, "flannel": 8472, "calico": 4789}
 
 
@@ -119,6 +120,14 @@ def is_kube_node(member: Member) -> bool:
     return is_plane(member) or WORKER in member.roles
 
 
+def exchanges_routes(cluster: Declared) -> bool:
+    """Whether kube nodes tell each other by BGP where pods are."""
+    network = cluster.spec.network
+    # With VXLAN, also across subnets alone, calico exchanges no routes.
+    is_vxlan = network.calico.encapsulation.startswith("vxlan")
+    return network.plugin == "calico" and not is_vxlan
+
+
 def _read_only(cluster: Declared) -> Iterator[Listener]:
     """The kubelet once more, for those who ask without credentials, if it is told to."""
     if port := _port(cluster.spec.kubernetes.kubelet.config.get("readOnlyPort")):
@@ -147,8 +156,7 @@ def _of_plugin(cluster: Declared) -> Iterator[Listener]:
     way = network.calico.encapsulation
     yield from _fixed(_CILIUM if network.plugin == "cilium" else {})
     yield from _fixed(_CALICO if calico else {})
-    # With VXLAN, also across subnets alone, it exchanges no routes.
-    yield from _fixed(_CALICO_BGP if calico and not way.startswith("vxlan") else {})
+    yield from _fixed(_CALICO_BGP if exchanges_routes(cluster) else {})
     is_vxlan = {
         "cilium": True,
         "flannel": network.flannel.backend == "vxlan",
