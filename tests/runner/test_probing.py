@@ -9,7 +9,10 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -64,6 +67,46 @@ def test_writes_that_are_ended_leave_nothing(tmp_path: Path) -> None:
 
     assert [path.name.startswith(".kubexm-writes.") for path in made] == [True]
     assert [*tmp_path.iterdir()] == []
+
+
+def test_those_who_answer_for_names_are_told_whatever_they_say() -> None:
+    with ExitStack() as stack:
+        refuses = stack.enter_context(name_server("127.0.0.1", 0, looks_around=True))
+        port = refuses.getsockname()[1]
+        stack.enter_context(name_server("127.0.0.2", port, looks_around=False))
+
+        async def ask_there(host: Host) -> Probed:
+            servers = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
+            argv = probing.command(host, Questions(servers=servers)).argv
+            script = argv[2].replace("$0/53", f"$0/{port}")
+            return probed_of(await host.ask("sh", "-c", script, *argv[3:]))
+
+        found = on_this_machine(ask_there)
+
+    assert found.answering == frozenset(("127.0.0.1", "127.0.0.2"))
+
+
+@contextmanager
+def name_server(address: str, port: int, *, looks_around: bool) -> Iterator[socket.socket]:
+    """Somebody who refuses what is asked; else who answers only what asks for what it knows."""
+
+    def serve(server: socket.socket) -> None:
+        while (received := server.recvfrom(512))[0]:
+            question, asker = received
+            wanted, recursion = question[2:3], b"\x01"
+            assert question[4:] == b"\0\1" + bytes(6) + b"\0" + b"\0\2" + b"\0\1"
+            if looks_around or wanted != recursion:
+                server.sendto(question[:2] + b"\x80\x05" + question[4:], asker)
+
+    with socket.socket(type=socket.SOCK_DGRAM) as server:
+        server.bind((address, port))
+        thread = threading.Thread(target=serve, args=(server,))
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.sendto(b"", server.getsockname())
+            thread.join()
 
 
 @pytest.mark.parametrize(
@@ -219,6 +262,7 @@ def test_answers_are_read_of_what_hosts_say() -> None:
         Knock("cp2", "fd00::2", 6443): "unroutable",
     }
     assert found.pinged == {"10.0.0.1"}
+    assert found.answering == frozenset(("10.0.0.53",))
     assert (found.endpoint, found.endpoint_hardware) == ("silent", "52:54:00:ab:cd:ef")
     assert found.writes == (0.00123, 9.1e-05)
 
@@ -276,6 +320,7 @@ knock:cp1 10.0.0.1 6443 silent
 ping:10.0.0.1
 knock:cp2 fd00::2 6443 unroutable
 knock:- 10.0.0.100 6443 silent
+answers:10.0.0.53
 told:knocks
 neighbour:10.0.0.100 dev eth0 lladdr 52:54:00:AB:CD:EF REACHABLE
 place:/var/lib

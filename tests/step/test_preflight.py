@@ -11,7 +11,8 @@ from tests.step.places import Place as Spot
 from tests.step.places import SimPlace
 
 from kubexm.errors import Refused
-from kubexm.runner import facts
+from kubexm.runner import facts, probing
+from kubexm.runner.host import Command, Host
 from kubexm.sim import Machine, ServiceSettings, WorldSettings
 from kubexm.step import registry
 from kubexm.step.preflight import JUDGES, Fit
@@ -83,6 +84,29 @@ def test_it_changes_nothing(tmp_path: Path) -> None:
     place.run(step)
 
     assert place.state() == before
+    place.close()
+
+
+@pytest.mark.parametrize(
+    ("check", "asked"), [("nameserver", ("10.0.0.2", "fd00::2")), ("memory", ())]
+)
+def test_servers_of_names_are_asked_only_by_the_check_that_is_about_them(
+    check: str, asked: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = "nameserver 10.0.0.2\nnameserver no-address\nnameserver fd00::2\n"
+    machine = Machine(files={"/etc/resolv.conf": file})
+    place = with_facts(SimPlace(tmp_path, WorldSettings(machine=machine)))
+    questions: list[probing.Questions] = []
+    command = probing.command
+
+    def spy(host: Host, those: probing.Questions) -> Command:
+        questions.append(those)
+        return command(host, those)
+
+    monkeypatch.setattr(probing, "command", spy)
+
+    assert place.wait(Fit(checks=(check,)).examine(place.host)) == []
+    assert [each.servers for each in questions] == [asked]
     place.close()
 
 

@@ -56,6 +56,7 @@ PROBED = Probed(
     ),
     clock=ClockState("Etc/UTC", synchronised=True, keeper="chronyd"),
     knocks=KNOCKS,  # type: ignore[arg-type]  # literals
+    answering=frozenset(("10.0.0.2",)),
     links=("lo", "eth0", "cni-podman0"),
     place="/var/lib",
     writes=(0.001,) * 99 + (0.02,),
@@ -276,6 +277,13 @@ OTHERS: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, Any], str]] = 
         "/etc/resolv.conf names nobody: pods know names of the cluster alone",
     ),
     (
+        "nameserver",
+        {"network": {"nameservers": ["10.0.0.3", "10.0.0.4", "10.0.0.5", "10.0.0.2"]}},
+        {},
+        {},
+        "nobody answers for names: 10.0.0.3, 10.0.0.4, 10.0.0.5",
+    ),
+    (
         "nameserver-loop",
         {"network": {"nameservers": ["127.0.0.1", "10.0.0.2"]}},
         {"resolvers": ("10.0.0.2",)},
@@ -375,6 +383,7 @@ def test_every_check_of_a_host_has_an_example_of_what_it_finds() -> None:
         ("node-address", {"addresses": None}, {}),
         ("default-route", {"network": None}, {"routes": None}),
         ("nameserver", {"network": None}, {}),
+        ("nameserver", {}, {"answering": None}),
         ("hosts-reach-each-other", {}, {"knocks": None}),
         ("ports-reachable", {}, {"knocks": None}),
         ("site-reachable", {}, {"knocks": None}),
@@ -403,6 +412,12 @@ def test_what_a_host_does_not_tell_is_not_judged(
 )
 def test_kernels_are_compared_by_what_they_can_do(kernel: str, least: str, passes: bool) -> None:
     assert (found("kernel", {"kernel": kernel}, kernel={least: "x"}) == []) is passes
+
+
+def test_one_of_several_who_answers_for_names_is_enough() -> None:
+    several = {"network": {"nameservers": ["10.0.0.3", "10.0.0.2"]}}
+
+    assert found("nameserver", several) == []
 
 
 def test_a_stub_of_resolved_is_no_loop_where_it_asks_others() -> None:

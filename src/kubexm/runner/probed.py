@@ -66,6 +66,8 @@ class Probed(msgspec.Struct, frozen=True):
     knocks: Mapping[Knock, Heard] | None = None
     pinged: frozenset[str] = frozenset()
     """Addresses that answer, though not at a port that was tried."""
+    answering: frozenset[str] | None = None
+    """Those who answer for names, of whoever was asked."""
     endpoint: Heard = "silent"
     """What was heard at the address that nobody should have."""
     endpoint_hardware: str = ""
@@ -98,6 +100,7 @@ def probed_of(answer: Completed) -> Probed:
         clock=_clock(sections),
         knocks=knocks if "knocks" in done else None,
         pinged=frozenset(lines.get("ping", ())),
+        answering=frozenset(lines.get("answers", ())) if "knocks" in done else None,
         endpoint=endpoint,
         endpoint_hardware=_hardware(first(lines, "neighbour")),
         place=first(lines, "place"),

@@ -57,13 +57,15 @@ class Questions(msgspec.Struct, frozen=True):
     """Where etcd will keep its data; nothing if it will not be there."""
     endpoint: str = ""
     """An address that nobody should have, as `ADDRESS PORT`."""
+    servers: tuple[str, ...] = ()
+    """Those who should answer for names."""
     knocks: tuple[Knock, ...] = ()
 
 
 _OPEN = f"""{PROBING_SCRIPT}exec 2>/dev/null
 PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/sbin
-state=$1 name=$2 etcd=$3 endpoint=$4
-shift 4
+state=$1 name=$2 etcd=$3 endpoint=$4 servers=$5
+shift 5
 echo "uid:$(id -u)"
 ours= busy=
 grep -qsF "{{\\"name\\": \\"$name\\"," "$state"/{LEDGER}/*.json && ours=ledger
@@ -108,6 +110,21 @@ systemctl is-active {" ".join((*CLUSTER_UNITS, *RUNTIME_UNITS))}
 echo @routes
 ip -o route show && {{ echo @routes6; ip -o -6 route show; printf '%s\\n' @ told:routes; }}
 """
+# Who serves the root of all names, asked in two ways: a server that has to look around for that may
+# take long, and tells at once what it knows if it is asked for no more. Any word of it will do.
+_ASK = r"""ask() {
+  timeout 5 bash -c '
+    exec 3<>"/dev/udp/$0/53" || exit
+    for turn in 1 2; do
+      for looks in 1 0; do
+        printf "kx\\$looks\0\0\1\0\0\0\0\0\0\0\0\2\0\1" >&3 || exit
+      done
+      read -r -t 2 -n 1 -u 3 && exit
+    done
+    exit 1
+  ' "$1" && echo "answers:$1"
+}
+"""
 # Somebody who says no is there, and nothing on the way has kept us from it. A firewall that turns
 # us away says `No route to host`; one that drops us says nothing.
 _KNOCK = """echo @
@@ -121,7 +138,10 @@ knock() {
   case $word in unroutable|silent) ping -n -c 1 -W 1 "$2" >/dev/null && echo "ping:$2" ;; esac
 }
 if command -v bash >/dev/null && command -v timeout >/dev/null; then
-  for each in "$@" ${endpoint:+"- $endpoint"}; do ( set -f; knock $each ) & done
+  set -f
+  for each in "$@" ${endpoint:+"- $endpoint"}; do ( knock $each ) & done
+  for each in $servers; do ( ask "$each" ) & done
+  set +f
   wait
   echo told:knocks
 fi
@@ -156,14 +176,15 @@ fi
 def command(host: Host, questions: Questions) -> Command:
     """Ask a host all of it; `probed.probed_of` reads the answer."""
     words = (host.state_dir, questions.cluster, questions.etcd, questions.endpoint)
+    servers = " ".join(questions.servers)
     knocks = map(str, questions.knocks)
-    return host.script(_script(host), *words, *knocks, env=C_LOCALE)
+    return host.script(_script(host), *words, servers, *knocks, env=C_LOCALE)
 
 
 def _script(host: Host) -> str:
     looks = (*firewall.state_commands(host), *clock.state_commands(host))
     asked = (_look(name, look.argv) for name, look in zip(SECTIONS, looks, strict=True))
-    return f"{_OPEN}{_LEFT}{_LOOKS}{''.join(asked)}{_KNOCK}{_WRITE}"
+    return f"{_OPEN}{_LEFT}{_LOOKS}{''.join(asked)}{_ASK}{_KNOCK}{_WRITE}"
 
 
 def _look(name: str, argv: Sequence[str]) -> str:

@@ -32,7 +32,7 @@ _CLOCK = ("Timezone=Etc/UTC", "NTP=yes", "NTPSynchronized=yes")
 
 def told(shell: Shell, words: Sequence[str]) -> Iterator[str]:
     """All of it, in the words in which a real host would."""
-    state, name, etcd, endpoint, *knocks = words
+    state, name, etcd, endpoint, servers, *knocks = words
     member = _member(shell, f"{state}/{KUBEADM_MARKER}")
     ours = _is_ours(shell, state, name, member)
     yield f"uid:{shell.user_id(shell.user) or 0}"
@@ -50,6 +50,7 @@ def told(shell: Shell, words: Sequence[str]) -> Iterator[str]:
     yield from (_knocked(shell, *knock.split()) for knock in knocks)
     if endpoint:
         yield _knocked(shell, "-", *endpoint.split())
+    yield from (f"answers:{server}" for server in servers.split())
     yield "told:knocks"
     if etcd and not ours and member is None:
         yield from (f"place:{_nearest(shell, etcd)}", "@writes")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -88,19 +89,20 @@ class Fit(Wanted, Step):
     async def examine(self, host: Host) -> list[Finding]:
         """Everything that the checks find on a host."""
         place = self.hosts.get(host.name, Place())
-        ask = probing.command(host, self._questions(place))
+        ask = probing.command(host, self._questions(place, host.facts))
         (answer,) = await host.batch((ask,))
         look = Look(host.name, self, host.facts, probed_of(Host.checked(("preflight",), answer)))
         if _PACKAGES in self.checks:
             look = await _with_packages(host, look)
         return [finding for name in self.checks for finding in _findings(name, look)]
 
-    def _questions(self, place: Place) -> Questions:
+    def _questions(self, place: Place, facts: Mapping[str, Any]) -> Questions:
         peers = ((peer, port) for peer in (*place.peers, *self.site) for port in peer.ports)
         return Questions(
             self.cluster,
             self.etcd,
             f"{self.endpoint} {self.endpoint_port}" if self.endpoint else "",
+            preflight_network.asked_for_names(facts) if "nameserver" in self.checks else (),
             tuple(Knock(peer.host, peer.address, port) for peer, port in peers),
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from kubexm.runner.probed import Heard, Probed, Route
 from kubexm.runner.probing import Knock
@@ -14,6 +14,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _THERE: frozenset[Heard] = frozenset(("open", "closed"))
 _WORDS: Mapping[Heard, str] = {"unroutable": "turned away", "silent": "no answer"}
 _DEFAULT = "default"
+_MOST_SERVERS = 3
 _HALF = 1
 """The prefix of half of all addresses: two such routes stand for a default one."""
 _TOLD_TO_RESOLVED = ("127.0.0.53", "127.0.0.54")
@@ -107,13 +108,24 @@ def _taken(look: Look) -> Iterator[tuple[Network, Route]]:
             yield network, route
 
 
+def asked_for_names(facts: Mapping[str, Any]) -> tuple[str, ...]:
+    """Whom programs of a host ask for names: no more of them than they would."""
+    servers = facts.get("network", {}).get("nameservers", ())
+    return tuple(filter(_is_address, servers))[:_MOST_SERVERS]
+
+
 def nameserver(look: Look) -> Iterator[Found]:
-    """Somebody is asked for names."""
+    """Somebody is asked for names, and answers."""
     servers = look.facts.get("network", {}).get("nameservers")
     if servers is None:
         yield unknown("the host does not tell whom it asks for names")
     elif not servers:
         yield Found("/etc/resolv.conf names nobody: pods know names of the cluster alone")
+    elif look.probed.answering is None:
+        yield _no_way_to_ask()
+    elif look.probed.answering.isdisjoint(asked := asked_for_names(look.facts)):
+        remedy = "see that one is up and lets the host ask, or write `dns: {upstream: […]}`"
+        yield Found("nobody answers for names", ", ".join(asked), remedy)
 
 
 def nameserver_loop(look: Look) -> Iterator[Found]:
