@@ -27,6 +27,8 @@ _WRONG: st.SearchStrategy[Any] = st.sampled_from(
         *(None, True, -1, 0, 0.0005, 70_000),
         *("", "x", "/", "-x", "a b", "${x}", "é\n", "10.0.0.300", "fe80::1%eth0", "1.2.3"),
         *([], [1], ["-x"], {}, {"a": {"b": []}}, {"--x": "a\nb"}),
+        # What functions call their parameters.
+        *({name: 1} for name in ("name", "ctx", "context", "overrides", "self", "path")),
         *_ODD_PATHS,
     ]
 )

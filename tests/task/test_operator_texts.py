@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tarfile
+from copy import deepcopy
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,26 @@ def test_a_file_has_it_as_it_was_written(path: str, times: int, folder: Path) ->
     plan = planned(written(folder, **SPEC))
 
     assert content(plan, path, "cp2").count(TEXT) == times
+
+
+@pytest.mark.parametrize("name", ["name", "ctx", "context", "overrides", "self", "data", "path"])
+@pytest.mark.parametrize(
+    ("path", "spec"),
+    [
+        (layout.CONTAINERD_CONFIG, {"containerRuntime": {"config": {}}}),
+        (layout.KUBELET_CONFIG, {"kubernetes": {"kubelet": {"config": {}}}}),
+        (layout.KUBEADM_CONFIG, {"kubernetes": {"kubeProxy": {"config": {}}}}),
+    ],
+)
+def test_a_setting_may_have_any_name(
+    path: str, spec: dict[str, Any], name: str, tmp_path: Path
+) -> None:
+    innermost = spec = deepcopy(spec)
+    while innermost:
+        (innermost,) = innermost.values()
+    innermost[name] = "odd-value"
+
+    assert "odd-value" in content(planned(written(tmp_path, **spec)), path, "cp1")
 
 
 def test_flags_of_the_kubelet_come_to_what_was_written(folder: Path) -> None:

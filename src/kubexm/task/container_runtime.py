@@ -129,7 +129,7 @@ def _config(ctx: ClusterContext) -> StepSpec:
     name, path = "containerd/config", layout.CONTAINERD_CONFIG
     if not known:
         return rendered(ctx, name, config, path, overrides=spec.config)
-    fields = template(ctx, name, config, **spec.config)
+    fields = template(ctx, name, config, spec.config)
     fields["data"].pop("passwords")
     passwords = {host: auth.password for host, auth in known.items()}
     return referring(RenderedSecret(path=path, secrets={"passwords": passwords}, **fields))

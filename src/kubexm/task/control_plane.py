@@ -220,7 +220,7 @@ def _ignored(ctx: ClusterContext) -> tuple[str, ...]:
 def _joining(ctx: ClusterContext, config: JoinConfig) -> dict[str, Any]:
     overrides = ctx.spec.kubernetes.kubeadm.join_configuration
     named = {"JoinConfiguration": overrides} if overrides else {}
-    fields = template(ctx, _versioned(ctx, "kubeadm/join"), config, **named)
+    fields = template(ctx, _versioned(ctx, "kubeadm/join"), config, named)
     # Both come from whoever makes the token, when a host joins.
     del fields["data"]["token"], fields["data"]["ca_hashes"]
     return fields

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kubexm.plan import ExecutionFragment, node, one_of
 from kubexm.plan.policy import RetryPolicy
 from kubexm.step.kube import RolledOut
@@ -21,10 +19,10 @@ SECONDS = 600.0
 
 
 def applied(
-    ctx: ClusterContext, title: str, name: str, context: Context, **overrides: Any
+    ctx: ClusterContext, title: str, name: str, context: Context
 ) -> ExecutionFragment | None:
     """Objects by one of our templates."""
-    fields = template(ctx, name, context, **overrides)
+    fields = template(ctx, name, context)
     fields.pop("format")  # it is always that of manifests
     step = referring(Applied(name=title, **fields))
     return node(title, step, on=one_of(ctx.control_planes), retry=AGAIN)

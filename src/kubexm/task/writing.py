@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -66,14 +66,16 @@ def _with_references(data: Any) -> Any:
     return [_with_references(value) for value in data] if isinstance(data, list | tuple) else data
 
 
-def template(ctx: ClusterContext, name: str, context: Context, **overrides: Any) -> dict[str, Any]:
+def template(
+    ctx: ClusterContext, name: str, context: Context, overrides: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """The fields of a step that fills in a template, or what the operator has in its place."""
     overlaid = ctx.overlays.text(name)
     fields = {"template": name} if overlaid is None else {"text": overlaid}
     return {
         **fields,
         "data": context.data(),
-        "overrides": overrides,
+        "overrides": dict(overrides or {}),
         "format": registry.template(name).format,
     }
 
@@ -110,11 +112,11 @@ def rendered(
     context: Context,
     path: str,
     *,
-    overrides: dict[str, Any] | None = None,
+    overrides: Mapping[str, Any] | None = None,
     mode: str = "0644",
 ) -> StepSpec:
     """A file on a host by one of our templates."""
-    fields = template(ctx, name, context, **(overrides or {}))
+    fields = template(ctx, name, context, overrides)
     return referring(Rendered(path=path, mode=mode, **fields))
 
 
