@@ -243,7 +243,7 @@ def test_an_image_that_the_cluster_needs_anyway_is_not_there_twice(
 
 def test_what_can_not_be_known_and_what_does_not_help_is_told(tmp_path: Path) -> None:
     pod = (
-        '{containers: [{image: "x:latest"}, {image: y}, {image: "z:1", imagePullPolicy: Always},'
+        '{containers: [{image: "x:latest"}, {image: "y"}, {image: "z:1", imagePullPolicy: Always},'
         ' {image: "v:1"}, {image: w, imagePullPolicy: IfNotPresent}]}'
     )
     file = written(tmp_path, inline(deployment(pod)) + CHART)

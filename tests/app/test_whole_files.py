@@ -103,6 +103,28 @@ def test_a_mistake_in_hosts_hides_only_what_goes_by_hosts(
         assert any(text.startswith(f"{place}: {message}") for text in found)
 
 
+def test_objects_are_read_as_kubectl_reads_them(file: Path) -> None:
+    (file.parent / "objects.yaml").write_text(
+        "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: a}\n"
+        "x-labels: &labels {app: a}\n"
+        "spec: {selector: {matchLabels: {<<: *labels}}, mode: 0644, on1: yes, v: !!str 1}\n"
+    )
+    file.write_text(f"{SOUND}  addons: [{{name: x, manifests: [objects.yaml]}}]\n")
+
+    assert validating.validate(ClusterParams(file)).name == "demo"
+
+
+def test_what_is_wrong_with_objects_comes_with_its_own_remedy(file: Path) -> None:
+    file.write_text(f'{SOUND}  addons: [{{name: x, inline: "kind: A\\nkind: B"}}]\n')
+
+    with pytest.raises(InvalidCluster) as caught:
+        validating.validate(ClusterParams(file))
+
+    (problem,) = caught.value.problems
+    assert "no objects of a cluster in line 2: the key `kind` is there twice" in problem.message
+    assert problem.hint == "it is first written in line 1"
+
+
 def test_a_mistake_in_hosts_hides_no_rule_between_other_keys(file: Path) -> None:
     network = "  network: {podCIDR: [10.1.0.0/16], serviceCIDR: [10.1.0.0/16]}\n"
     file.write_text(

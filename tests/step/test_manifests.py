@@ -126,6 +126,25 @@ def test_what_is_in_a_list_is_taken_back_as_objects_of_their_own(cluster: Make) 
     assert [(one["kind"], one["metadata"]) for one in gone] == [("ConfigMap", {"name": "shop"})]
 
 
+def test_an_object_with_a_name_from_elsewhere_in_its_file_is_taken_back(cluster: Make) -> None:
+    place = cluster(*NOTHING_YET)
+    shared = Applied(
+        "shop",
+        content="""\
+apiVersion: v1
+kind: ConfigMap
+metadata: {<<: &names {name: shop, namespace: a}, labels: *names}
+""",
+    )
+    place.run(shared)
+    place.forget()
+
+    place.undo(shared)
+
+    (gone,) = (formats.parsed(text, "manifests") for text in place.heard)
+    assert [one["metadata"] for one in gone] == [{"name": "shop", "namespace": "a"}]
+
+
 def test_the_store_does_not_learn_what_was_in_an_object(cluster: Make) -> None:
     place = cluster(kubectl("get", "**", stdout=shown(LIVE)), *NOTHING_YET)
 

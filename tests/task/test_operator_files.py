@@ -52,6 +52,31 @@ def test_a_file_is_read_up_to_its_largest_size(folder: Path) -> None:
     assert files.findings[0].message == "`more` has more than 4 MiB"
 
 
+def test_values_are_what_helm_takes_them_for(folder: Path) -> None:
+    files = OperatorFiles(folder)
+    (folder / "v.yaml").write_text("x: &x {mode: 0644}\ny1: {<<: *x, on1: yes}\n")
+    (folder / "none.yaml").write_text("# nothing yet\n")
+
+    assert files.data("v.yaml", PLACE) == {"x": {"mode": 420}, "y1": {"mode": 420, "on1": True}}
+    assert files.data("none.yaml", PLACE) == {}
+    assert files.findings == []
+
+
+def test_values_that_would_mean_something_else_are_told_with_their_places(folder: Path) -> None:
+    files = OperatorFiles(folder)
+    (folder / "v.yaml").write_text("a: 1\na: 2\nb: 99999999999999999999\non: x\n")
+
+    files.data("v.yaml", PLACE)
+
+    said = [finding.message for finding in files.findings]
+    assert [one.partition("can't be read: ")[2].removeprefix(f"{folder}/") for one in said] == [
+        "v.yaml:2:1: the key `a` is there twice",
+        "v.yaml:3:4: `99999999999999999999` is a number that can't be kept exactly",
+        "v.yaml:4:1: `on` is read as `true`",
+    ]
+    assert all(finding.path == PLACE and finding.hint for finding in files.findings)
+
+
 @pytest.mark.parametrize("path", AMISS)
 def test_every_path_of_a_cluster_file_that_leads_to_no_file_is_told(
     path: str, folder: Path

@@ -63,4 +63,5 @@ def _documents(text: str, hint: str) -> list[Any]:
         return formats.documents(text)
     except InvalidInput as error:
         line = f" in {error.where}" if error.where else ""
-        raise InvalidInput(f"what can't be read{line}: {error.message}", hint=hint) from error
+        said = f"what can't be read{line}: {error.message}"
+        raise InvalidInput(said, hint=error.hint or hint) from error

@@ -216,7 +216,7 @@ def _not_yaml(text: str, place: DataPath, said: str = "found ") -> list[Finding]
     except InvalidInput as error:
         line = f" in {error.where}" if error.where else ""
         message = f"{said}no objects of a cluster{line}: {error.message}"
-        return [Finding(place, message, _OBJECTS)]
+        return [Finding(place, message, error.hint or _OBJECTS)]
     return []
 
 

@@ -47,6 +47,11 @@ def resolve(word: str) -> Scalar:
     return _number(word) if word[0] in _NUMERIC else word
 
 
+def based(word: str, base: int) -> int:
+    """A number in another base; of any that the word itself names, if it is 0."""
+    return _bounded(word, int(word, base) if len(word) < 80 else None)
+
+
 def _number(word: str) -> Scalar:
     if _LEADING_ZERO.fullmatch(word):
         raise Ambiguous(
@@ -56,7 +61,7 @@ def _number(word: str) -> Scalar:
     if _INTEGER.fullmatch(word):
         return _bounded(word, int(word) if len(word) < 25 else None)
     if _OTHER_BASE.fullmatch(word):
-        return _bounded(word, int(word, 0) if len(word) < 80 else None)
+        return based(word, 0)
     if _FLOAT.fullmatch(word):
         return _finite(word)
     if _NOT_FINITE.fullmatch(word):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ MAX_DEPTH = 48
 MAX_NODES = 1_000_000
 CORRECT = "correct the places named above; nothing was changed"
 _NO_FILE = "<data>"
+_NO_TAG = (None, "!")
+_MERGE = "<<"
 DataPath = tuple[str | int, ...]
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -68,6 +70,19 @@ class Note(msgspec.Struct, frozen=True):
     @property
     def problem(self) -> Problem:
         return Problem(self.message, str(self.mark), self.hint)
+
+
+class Words(msgspec.Struct, frozen=True):
+    """What words of a file mean, where another program than this one is to read it."""
+
+    plain: Callable[[str], scalars.Scalar]
+    """The value of a word without quotes."""
+    key: Callable[[str], str]
+    """The same of one that is a key."""
+    tagged: Callable[[str, str], scalars.Scalar]
+    """The value of a word with a tag in front of it."""
+    collections: Mapping[str, type]
+    """What a tag in front of a mapping or a list may be."""
 
 
 class Document(msgspec.Struct, frozen=True):
@@ -128,14 +143,22 @@ def read(path: Path) -> Document:
     return parse(content, str(path), path.absolute().parent)
 
 
-def parse(text: str | bytes, file: str = "<text>", directory: Path | None = None) -> Document:
-    """The document in a text; what can be passed over of its form is noted in it."""
+def parse(
+    text: str | bytes,
+    file: str = "<text>",
+    directory: Path | None = None,
+    words: Words | None = None,
+) -> Document:
+    """The document in a text; what can be passed over of its form is noted in it.
+
+    `words`: what is read otherwise than in files of ours, merge keys with it.
+    """
     if len(text) > MAX_BYTES:
         raise _refused(file, f"longer than {MAX_BYTES // 2**20} MiB", 1, 1, "split the file")
     decoded = _printable(_decoded(text, file), file)
     if file.endswith(".json"):
         decoded = re.sub(_ESCAPE, _one_escape, decoded)
-    builder = _Builder(file)
+    builder = _Builder(file, words)
     for event in _events(decoded, file):
         builder.take(event)
     data, spot = builder.finished()
@@ -243,6 +266,8 @@ class _Frame(msgspec.Struct):
     first: int
     height: int = 1
     key: str | None = None
+    merges: bool = False
+    """Whether the key is one that brings those of other mappings."""
 
 
 class _Part(msgspec.Struct, frozen=True):
@@ -257,8 +282,10 @@ class _Part(msgspec.Struct, frozen=True):
 class _Builder:
     """Takes the events of the parser one by one; holds a stack, so depth costs no recursion."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, words: Words | None) -> None:
         self._file = file
+        self._words = words
+        self._plain = scalars.resolve if words is None else words.plain
         self._frames: list[_Frame] = []
         self._anchors: dict[str, _Part | None] = {}
         self._documents: list[tuple[Any, Spot]] = []
@@ -288,30 +315,39 @@ class _Builder:
         return self._documents[0]
 
     def _scalar(self, event: yaml.ScalarEvent, line: int, column: int) -> None:
-        self._untagged(event.tag, line, column)
         if self._awaits_key():
-            self._key(event.value, line, column)
+            self._untagged(event.tag, line, column)
+            self._key(event, line, column)
             return
         value: scalars.Scalar = event.value
         if "\0" in event.value:
             self._note("a text with a zero byte in it", line, column, "no host can take it")
-        if event.implicit[0]:
-            try:
-                value = scalars.resolve(event.value)
-            except scalars.Ambiguous as error:
-                self._note(str(error), line, column, error.hint)
+        try:
+            value = self._value(event, line, column)
+        except scalars.Ambiguous as error:
+            self._note(str(error), line, column, error.hint)
         block = event.style in ("|", ">")
         self._put(_Part(value, Spot(line, column, block=block)), event.anchor)
 
-    def _open(self, event: yaml.CollectionStartEvent, line: int, column: int) -> None:
+    def _value(self, event: yaml.ScalarEvent, line: int, column: int) -> scalars.Scalar:
+        word: str = event.value
+        if event.implicit[0]:
+            return self._plain(word)
+        if self._words is not None and event.tag not in _NO_TAG:
+            return self._words.tagged(event.tag, word)
         self._untagged(event.tag, line, column)
+        return word
+
+    def _open(self, event: yaml.CollectionStartEvent, line: int, column: int) -> None:
+        value: list[Any] | dict[str, Any] = {} if isinstance(event, yaml.MappingStartEvent) else []
+        if self._words is None or self._words.collections.get(event.tag or "") is not type(value):
+            self._untagged(event.tag, line, column)
         if self._awaits_key():
             raise self._fatal("a key that is no text", line, column, "keys are words")
         self._bounded(len(self._frames) + 1, line, column)
         if event.anchor:
             # Until it is closed an alias to it would be a loop.
             self._anchors[event.anchor] = None
-        value: list[Any] | dict[str, Any] = {} if isinstance(event, yaml.MappingStartEvent) else []
         self._frames.append(_Frame(value, Spot(line, column), event.anchor, self._nodes))
 
     def _close(self) -> None:
@@ -339,15 +375,25 @@ class _Builder:
         frame = self._frames[-1]
         return frame.key is None and isinstance(frame.value, dict)
 
-    def _key(self, key: str, line: int, column: int) -> None:
-        frame = self._frames[-1]
-        if key == "<<":
+    def _key(self, event: yaml.ScalarEvent, line: int, column: int) -> None:
+        frame, key = self._frames[-1], event.value
+        if self._words is not None:
+            frame.merges = key == _MERGE and event.implicit[0]
+            self._read_as_text(event, line, column)
+        elif key == _MERGE:
             self._note("merge keys are not part of YAML 1.2", line, column, "write the keys out")
         if first := frame.spot.keys.get(key):
             hint = f"it is first written in line {first[0]}"
             self._note(f"the key `{key}` is there twice", line, column, hint)
         frame.spot.keys.setdefault(key, (line, column))
         frame.key = key
+
+    def _read_as_text(self, event: yaml.ScalarEvent, line: int, column: int) -> None:
+        try:
+            if self._words is not None and event.implicit[0]:
+                self._words.key(event.value)
+        except scalars.Ambiguous as error:
+            self._note(str(error), line, column, error.hint)
 
     def _put(self, part: _Part, anchor: str | None) -> None:
         self._nodes += part.size
@@ -364,18 +410,37 @@ class _Builder:
         if isinstance(frame.value, list):
             frame.spot.parts[len(frame.value)] = part.spot
             frame.value.append(part.value)
+        elif frame.merges:
+            self._merge(frame, frame.value, part)
         elif frame.key is not None:
             frame.value[frame.key] = part.value
             frame.spot.parts[frame.key] = part.spot
             frame.key = None
+
+    def _merge(self, frame: _Frame, into: dict[str, Any], part: _Part) -> None:
+        """Take over the keys of a mapping, or of several, of which the first come first."""
+        frame.merges, frame.key = False, None
+        found = part.value if isinstance(part.value, list) else [part.value]
+        if not all(isinstance(one, dict) for one in found):
+            self._note_at(part.spot, "`<<` with what is no mapping", "name a mapping by `*`")
+            return
+        new = {key: value for one in reversed(found) for key, value in one.items()}
+        # Some let the keys written out win, some what comes last.
+        if twice := next((key for key in into if key in new), None):
+            message = f"`<<` brings `{twice}` again, which stands before it"
+            self._note_at(part.spot, message, "write `<<` before the other keys")
+        into.update(new)
 
     def _bounded(self, depth: int, line: int, column: int) -> None:
         if depth > MAX_DEPTH:
             raise self._fatal(f"nested deeper than {MAX_DEPTH} levels", line, column, "flatten it")
 
     def _untagged(self, tag: str | None, line: int, column: int) -> None:
-        if tag not in (None, "!"):
+        if tag not in _NO_TAG:
             self._note(f"the tag `{tag}`", line, column, "leave tags out: values are plain data")
+
+    def _note_at(self, spot: Spot, message: str, hint: str) -> None:
+        self._note(message, spot.line, spot.column, hint)
 
     def _note(self, message: str, line: int, column: int, hint: str) -> None:
         place = SourceMark(self._file, line, column)

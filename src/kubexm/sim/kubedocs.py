@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from kubexm.document import source, writing
+from kubexm.document import foreign, writing
 from kubexm.errors import InvalidFile
 
 Object = dict[str, Any]
@@ -84,7 +84,7 @@ def _listed(found: Object) -> list[Object]:
 
 def _of_yaml(text: str) -> Any:
     try:
-        found = source.parse(text, "yaml")
+        found = foreign.parse(text, "yaml")
     except InvalidFile as error:
         raise Unreadable(f"error converting YAML to JSON: {error.problems[0]}") from None
     if found.notes:

@@ -11,7 +11,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Any
 
-from kubexm.document import source
+from kubexm.document import foreign
 from kubexm.errors import StepFailed
 from kubexm.runner import files, kubectl, priors
 from kubexm.runner.host import Command, Completed, Host
@@ -269,7 +269,7 @@ def _named_in(manifests: str) -> Iterator[Object]:
     """The objects of manifests that others may have written: only their names have to be clear."""
     for part in _START.split(manifests):
         if any(line.strip() and not line.startswith("#") for line in part.split("\n")):
-            yield from _each(source.parse(part).data)
+            yield from _each(foreign.parse(part).data)
 
 
 def _each(found: Object) -> Iterator[Object]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from kubexm.common.digests import Digests
-from kubexm.document import beside, source
+from kubexm.document import beside, foreign
 from kubexm.document.findings import Finding
 from kubexm.document.source import DataPath
-from kubexm.errors import InvalidFile, InvalidInput
+from kubexm.errors import InvalidFile, InvalidInput, Problem
+from kubexm.templates import formats
 
 LARGEST = 4 << 20
 """Bytes of a text that becomes a part of the plan."""
@@ -41,18 +43,25 @@ class OperatorFiles:
             return self.note(place, f"`{written}` is no text", "save it as UTF-8")
 
     def data(self, written: str, place: DataPath) -> dict[str, Any]:
-        """The mapping in a YAML file; nothing if there is none, which is noted."""
+        """The mapping in a YAML file of another program; what can't be read of it is noted."""
         text = self.text(written, place)
-        try:
-            found = source.parse(text, str(self.path(written))).data if text else {}
-        except InvalidFile as error:
-            said = "; ".join(f"{one.where}: {one.message}" for one in error.problems)
-            self.note(place, f"`{written}` can't be read: {said or error.message}", error.hint)
+        if not formats.says_something(text):
             return {}
-        if isinstance(found, dict):
-            return found
+        try:
+            document = foreign.parse(text, str(self.path(written)))
+        except InvalidFile as error:
+            self._damaged(written, error.problems, place)
+            return {}
+        self._damaged(written, [note.problem for note in document.notes], place)
+        if isinstance(document.data, dict):
+            return document.data
         self.note(place, f"`{written}` holds no mapping", "write `key: value` pairs")
         return {}
+
+    def _damaged(self, written: str, problems: Sequence[Problem], place: DataPath) -> None:
+        for one in problems:
+            said = f"`{written}` can't be read: {one.where}: {one.message}"
+            self.note(place, said, one.hint)
 
     def digest(self, written: str, place: DataPath) -> str:
         """The sha256 of a file that may be large; nothing if it can't be read, which is noted."""

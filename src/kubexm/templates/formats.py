@@ -11,8 +11,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kubexm.document import source, writing
-from kubexm.errors import InvalidFile, InvalidInput
+from kubexm.document import foreign, source, writing
+from kubexm.document.source import Document
+from kubexm.errors import InvalidFile, InvalidInput, Problem
 from kubexm.templates import lines
 from kubexm.templates.context import STRUCTURED, Format
 
@@ -31,7 +32,10 @@ def parsed(text: str, form: Format) -> Any:
 
 
 def documents(text: str) -> list[Any]:
-    """The YAML documents of a text, those that hold nothing left out; lines keep their numbers."""
+    """The YAML documents of a text, those that hold nothing left out; lines keep their numbers.
+
+    They are read as kubectl reads them.
+    """
     # A line that begins with `---` is the start of a document whatever stands around it.
     starts = [0, *(found.end() for found in _DOCUMENT_START.finditer(text))]
     ends = [*(found.start() for found in _DOCUMENT_START.finditer(text)), len(text)]
@@ -39,7 +43,7 @@ def documents(text: str) -> list[Any]:
         "\n" * text.count("\n", 0, start) + text[start:end]
         for start, end in zip(starts, ends, strict=True)
     ]
-    return [_yaml(part) for part in parts if _says_something(part)]
+    return [_of(foreign.parse, part) for part in parts if says_something(part)]
 
 
 def written(data: Any, form: Format) -> str:
@@ -55,24 +59,28 @@ def check(text: str, form: Format) -> None:
         _CHECKS[form](text)
 
 
+def says_something(text: str) -> bool:
+    """Whether there is more than blanks and comments."""
+    return any(line.strip() and not line.lstrip().startswith("#") for line in text.split("\n"))
+
+
 def _yaml(text: str) -> Any:
+    return _of(source.parse, text)
+
+
+def _of(parse: Callable[[str, str], Document], text: str) -> Any:
     try:
-        found = source.parse(text, _FILE)
+        found = parse(text, _FILE)
     except InvalidFile as error:
-        raise _refused(str(error.problems[0])) from error
+        raise _refused(error.problems[0]) from error
     if found.notes:
-        raise _refused(str(found.notes[0].problem))
+        raise _refused(found.notes[0].problem)
     return found.data
 
 
-def _refused(problem: str) -> InvalidInput:
-    line = re.match(rf"{_FILE}:(\d+):\d+: ", problem)
-    assert line is not None
-    return InvalidInput(problem[line.end() :], where=f"line {line[1]}")
-
-
-def _says_something(part: str) -> bool:
-    return any(line.strip() and not line.lstrip().startswith("#") for line in part.split("\n"))
+def _refused(problem: Problem) -> InvalidInput:
+    line = problem.where.split(":")[1]
+    return InvalidInput(problem.message, where=f"line {line}", hint=problem.hint)
 
 
 def _written_manifests(some: list[Any]) -> str:
