@@ -24,7 +24,9 @@ def at(path: str, value: Any) -> dict[str, Any]:
     """A spec that says one thing, at a path with `/` between its keys."""
     for key in reversed(path.split("/")):
         value = {key: value}
-    return merged(VERSION, value)  # type: ignore[no-any-return]
+    # Laid over by `merged`, a `null` would be gone.
+    kubernetes = {**VERSION["kubernetes"], **value.get("kubernetes", {})}
+    return {**value, "kubernetes": kubernetes}
 
 
 CLUSTER, INIT, JOIN = (
@@ -139,7 +141,7 @@ TAKEN = {
     },
     "kubernetes/kubeadm/ignorePreflightErrors": ["SystemVerification", "KernelModules"],
     "kubernetes/apiServer/extraArgs": {"anonymous-auth": "true", "event-ttl": "2h"},
-    f"{CLUSTER}/apiServer": {"extraArgs": [], "extraEnvs": [{"name": "A", "value": "b"}]},
+    f"{CLUSTER}/apiServer": {"extraVolumes": [], "extraEnvs": [{"name": "A", "value": "b"}]},
     f"{INIT}/timeouts": {"discovery": "9m"},
     f"{JOIN}/nodeRegistration": {"imagePullSerial": False},
     f"{PLUGINS}/{CRI}": {"stream_server_port": "10010"},
@@ -150,6 +152,74 @@ TAKEN = {
 @pytest.mark.parametrize("path", TAKEN)
 def test_all_else_is_taken(path: str) -> None:
     assert told(cluster(**at(path, TAKEN[path]))) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (f"{CLUSTER}/apiServer", None),
+        (f"{CLUSTER}/apiServer/extraArgs", None),
+        (f"{CLUSTER}/apiServer/extraArgs", []),
+        (f"{CLUSTER}/apiServer/extraArgs", [{"value": "x"}]),
+        (f"{CLUSTER}/controllerManager", None),
+        (f"{INIT}/nodeRegistration", None),
+        (f"{INIT}/nodeRegistration/kubeletExtraArgs", []),
+        (f"{JOIN}/discovery", None),
+        (PLUGINS, None),
+        (f"{PLUGINS}/{IMAGES}", None),
+        (f"{PLUGINS}/{RUNTIME}/containerd/runtimes", None),
+        ("containerRuntime/config/grpc", None),
+    ],
+)
+def test_what_has_parts_of_ours_is_not_taken_away_as_a_whole(path: str, value: Any) -> None:
+    (found,) = told(cluster(**at(path, value)))
+
+    name = path.rpartition("/")[2]
+    assert found.startswith(f"spec.{path.replace('/', '.')}: `{name}` can't be taken away")
+
+
+IN_USE: dict[str, Any] = {
+    "apiServer": {"encryption": {"enabled": True}, "audit": {"enabled": True}},
+    "featureGates": {"ContextualLogging": True},
+}
+FLAGS = {
+    "apiServer": ("encryption-provider-config", "audit_policy_file", "audit-log-maxage"),
+    **dict.fromkeys(("controllerManager", "scheduler"), ("feature-gates",)),
+}
+
+
+@pytest.mark.parametrize(("part", "flag"), [(part, flag) for part in FLAGS for flag in FLAGS[part]])
+def test_what_is_in_use_is_not_set_by_a_flag(part: str, flag: str) -> None:
+    by_key = at(f"kubernetes/{part}/extraArgs", {flag: "x"})
+    by_list = at(f"{CLUSTER}/{part}/extraArgs", [{"name": flag, "value": "x"}])
+
+    for spec in (by_key, by_list):
+        assert told(cluster(**spec)) == []
+        (found,) = told(cluster(**merged(spec, {"kubernetes": IN_USE})))
+        assert f"`{flag}` can't be set here: the file has `kubernetes." in found
+
+
+def test_the_log_of_requests_may_go_elsewhere() -> None:
+    spec = at("kubernetes/apiServer/extraArgs", {"audit-log-path": "-"})
+
+    assert told(cluster(**merged(spec, {"kubernetes": IN_USE}))) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (None, "extraVolumes: `extraVolumes` can't be taken away as a whole"),
+        ([], "extraVolumes: `extraVolumes` can't be taken away as a whole"),
+        ([{"name": "encryption"}], "extraVolumes[0]: `encryption` can't be set here"),
+        ([{"name": "mine"}], ""),
+    ],
+)
+def test_files_of_what_is_in_use_stay_with_the_api_server(value: Any, message: str) -> None:
+    spec = merged(at(f"{CLUSTER}/apiServer/extraVolumes", value), {"kubernetes": IN_USE})
+
+    found = told(cluster(**spec))
+
+    assert [message in one for one in found] == ([True] if message else [])
 
 
 def test_pods_of_a_host_are_counted_as_the_kubelet_is_told() -> None:

@@ -277,6 +277,14 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         api_server(extraArgs={"anonymous-auth": "false"}),
         "the probes of its pod ask the API server for its health without credentials",
     ),
+    "overrides-in-use": (
+        api_server(encryption={"enabled": True}, extraArgs={"encryption-provider-config": "/x"}),
+        (
+            "spec.kubernetes.apiServer.extraArgs.encryption-provider-config:"
+            " `encryption-provider-config` can't be set here:"
+            " the file has `kubernetes.apiServer.encryption` for it"
+        ),
+    ),
     "kubeadm-keys": (
         {
             "kubernetes": {

@@ -5,7 +5,7 @@ Whatever else is written there wins over what kubexm sets, so one table has what
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from operator import attrgetter
 from typing import Any
@@ -42,7 +42,7 @@ class Instead(msgspec.Struct, frozen=True):
     hint: str = "leave it out"
 
 
-def _key(path: str) -> Instead:
+def has_key(path: str) -> Instead:
     """The file has a key of its own for it."""
     return Instead(f"the file has `{path}` for it", f"write `spec.{path}` in its place")
 
@@ -70,10 +70,10 @@ _OUR_CERTIFICATES = Instead(
     f"kubexm makes the certificates, and lays them to {layout.PKI}",
     "leave it out; `spec.kubernetes.certificates` has what may be said of them",
 )
-_HOST_ADDRESS = _key("hosts[].internalAddresses")
-_HOST_NAME = _key("hosts[].name")
-_POD_CIDR, _SERVICE_CIDR = _key("network.podCIDR"), _key("network.serviceCIDR")
-_CGROUP = _key("containerRuntime.systemdCgroup")
+_HOST_ADDRESS = has_key("hosts[].internalAddresses")
+_HOST_NAME = has_key("hosts[].name")
+_POD_CIDR, _SERVICE_CIDR = has_key("network.podCIDR"), has_key("network.serviceCIDR")
+_CGROUP = has_key("containerRuntime.systemdCgroup")
 _SOCKET = Instead(f"the container runtime listens at {layout.CONTAINERD_SOCKET}")
 _NAMES = Instead(
     "it follows from `network.serviceCIDR` and `dns.nodeLocal`",
@@ -94,7 +94,7 @@ _TABLE: tuple[tuple[Sequence[str], Mapping[str, Instead]], ...] = (
             "secure-port": _PORT,
             "advertise-address": _HOST_ADDRESS,
             "service-cluster-ip-range": _SERVICE_CIDR,
-            "etcd-servers": _key("etcd"),
+            "etcd-servers": has_key("etcd"),
             "etcd-*file": _OUR_CERTIFICATES,
             "client-ca-file": _OUR_CERTIFICATES,
             "tls-cert-file": _OUR_CERTIFICATES,
@@ -112,10 +112,10 @@ _TABLE: tuple[tuple[Sequence[str], Mapping[str, Instead]], ...] = (
             "secure-port": _PORT,
             "cluster-cidr": _POD_CIDR,
             "service-cluster-ip-range": _SERVICE_CIDR,
-            "node-cidr-mask-size": _key("network.nodeMask"),
-            "node-cidr-mask-size-ipv4": _key("network.nodeMask"),
-            "node-cidr-mask-size-ipv6": _key("network.nodeMaskIpv6"),
-            "cluster-name": _key("kubernetes.clusterName"),
+            "node-cidr-mask-size": has_key("network.nodeMask"),
+            "node-cidr-mask-size-ipv4": has_key("network.nodeMask"),
+            "node-cidr-mask-size-ipv6": has_key("network.nodeMaskIpv6"),
+            "cluster-name": has_key("kubernetes.clusterName"),
             "kubeconfig": _OUR_CERTIFICATES,
             "root-ca-file": _OUR_CERTIFICATES,
             "service-account-private-key-file": _OUR_CERTIFICATES,
@@ -131,7 +131,7 @@ _TABLE: tuple[tuple[Sequence[str], Mapping[str, Instead]], ...] = (
             "port": _PORT,
             "healthzPort": _HEALTH,
             "clusterDNS": _NAMES,
-            "clusterDomain": _key("dns.domain"),
+            "clusterDomain": has_key("dns.domain"),
             "cgroupDriver": _CGROUP,
             "staticPodPath": _PODS_OF_KUBEADM,
             "containerRuntimeEndpoint": _SOCKET,
@@ -156,19 +156,19 @@ _TABLE: tuple[tuple[Sequence[str], Mapping[str, Instead]], ...] = (
             "container-runtime-endpoint": _SOCKET,
             "pod-manifest-path": _PODS_OF_KUBEADM,
             "cluster-dns": _NAMES,
-            "cluster-domain": _key("dns.domain"),
+            "cluster-domain": has_key("dns.domain"),
             "cgroup-driver": _CGROUP,
-            "max-pods": _key("kubernetes.kubelet.maxPods"),
+            "max-pods": has_key("kubernetes.kubelet.maxPods"),
         },
     ),
-    ((_PROXY,), {"mode": _key("kubernetes.kubeProxy.mode"), "clusterCIDR": _POD_CIDR}),
+    ((_PROXY,), {"mode": has_key("kubernetes.kubeProxy.mode"), "clusterCIDR": _POD_CIDR}),
     (
         (_CLUSTER,),
         {
-            "kubernetesVersion": _key("kubernetes.version"),
-            "clusterName": _key("kubernetes.clusterName"),
-            "controlPlaneEndpoint": _key("endpoint"),
-            "imageRepository": _key("kubernetes.imageRepository"),
+            "kubernetesVersion": has_key("kubernetes.version"),
+            "clusterName": has_key("kubernetes.clusterName"),
+            "controlPlaneEndpoint": has_key("endpoint"),
+            "imageRepository": has_key("kubernetes.imageRepository"),
             "networking": Instead(
                 "the file has `network` and `dns.domain` for it",
                 "write `spec.network.podCIDR`, `spec.network.serviceCIDR` or `spec.dns.domain`",
@@ -178,12 +178,12 @@ _TABLE: tuple[tuple[Sequence[str], Mapping[str, Instead]], ...] = (
                 "write `spec.etcd`, or change its pod by `spec.kubernetes.kubeadm.patches`",
             ),
             "certificatesDir": _OUR_CERTIFICATES,
-            "certificateValidityPeriod": _key("kubernetes.certificates.duration"),
-            "caCertificateValidityPeriod": _key("kubernetes.certificates.authorityDuration"),
-            "encryptionAlgorithm": _key("kubernetes.certificates.algorithm"),
-            "apiServer/certSANs": _key("kubernetes.apiServer.certSans"),
-            "dns": _key("dns"),
-            "proxy": _key("kubernetes.kubeProxy.mode"),
+            "certificateValidityPeriod": has_key("kubernetes.certificates.duration"),
+            "caCertificateValidityPeriod": has_key("kubernetes.certificates.authorityDuration"),
+            "encryptionAlgorithm": has_key("kubernetes.certificates.algorithm"),
+            "apiServer/certSANs": has_key("kubernetes.apiServer.certSans"),
+            "dns": has_key("dns"),
+            "proxy": has_key("kubernetes.kubeProxy.mode"),
         },
     ),
     (
@@ -191,11 +191,11 @@ _TABLE: tuple[tuple[Sequence[str], Mapping[str, Instead]], ...] = (
         {
             "nodeRegistration/name": _HOST_NAME,
             "nodeRegistration/criSocket": _SOCKET,
-            "nodeRegistration/taints": _key("hosts[].taints"),
-            "nodeRegistration/ignorePreflightErrors": _key(
+            "nodeRegistration/taints": has_key("hosts[].taints"),
+            "nodeRegistration/ignorePreflightErrors": has_key(
                 "kubernetes.kubeadm.ignorePreflightErrors"
             ),
-            "patches": _key("kubernetes.kubeadm.patches"),
+            "patches": has_key("kubernetes.kubeadm.patches"),
             "dryRun": _REHEARSAL,
         },
     ),
@@ -212,8 +212,8 @@ _TABLE: tuple[tuple[Sequence[str], Mapping[str, Instead]], ...] = (
     (
         ("etcd/extraArgs",),
         {
-            "data-dir": _key("etcd.dataDir"),
-            "wal-dir": _key("etcd.dataDir"),
+            "data-dir": has_key("etcd.dataDir"),
+            "wal-dir": has_key("etcd.dataDir"),
             "name": _HOST_NAME,
             "config-file": Instead("etcd would look at nothing but that file"),
             "listen-*-urls": _HOST_ADDRESS,
@@ -223,19 +223,19 @@ _TABLE: tuple[tuple[Sequence[str], Mapping[str, Instead]], ...] = (
             "*key-file": _OUR_CERTIFICATES,
             "*trusted-ca-file": _OUR_CERTIFICATES,
             "*client-cert-auth": _OUR_CERTIFICATES,
-            "heartbeat-interval": _key("etcd.tuning.heartbeat"),
-            "election-timeout": _key("etcd.tuning.election"),
-            "snapshot-count": _key("etcd.tuning.snapshotCount"),
-            "auto-compaction-*": _key("etcd.tuning.compaction"),
-            "quota-backend-bytes": _key("etcd.tuning.quotaMib"),
-            "max-request-bytes": _key("etcd.tuning.maxRequestKib"),
+            "heartbeat-interval": has_key("etcd.tuning.heartbeat"),
+            "election-timeout": has_key("etcd.tuning.election"),
+            "snapshot-count": has_key("etcd.tuning.snapshotCount"),
+            "auto-compaction-*": has_key("etcd.tuning.compaction"),
+            "quota-backend-bytes": has_key("etcd.tuning.quotaMib"),
+            "max-request-bytes": has_key("etcd.tuning.maxRequestKib"),
         },
     ),
     (
         (_CONTAINERD,),
         {
             "version": _FORM,
-            "root": _key("containerRuntime.root"),
+            "root": has_key("containerRuntime.root"),
             "state": _SOCKET,
             "grpc/address": _SOCKET,
         },
@@ -243,32 +243,34 @@ _TABLE: tuple[tuple[Sequence[str], Mapping[str, Instead]], ...] = (
     ((f"{_RUNTIME}/{_RUNC}", f"{_OLD}/{_RUNC}"), {"": _CGROUP}),
     (
         (f"{_IMAGES}/pinned_images/sandbox", f"{_OLD}/sandbox_image"),
-        {"": _key("containerRuntime.sandboxImage")},
+        {"": has_key("containerRuntime.sandboxImage")},
     ),
     (
         (f"{_IMAGES}/registry/config_path", f"{_OLD}/registry/config_path"),
-        {"": _key("containerRuntime.registries")},
+        {"": has_key("containerRuntime.registries")},
     ),
 )
 """What must not be laid over: where, with `/` between keys and `*` for any letters, and why."""
-_Names = tuple[str, ...]
-_Written = tuple[DataPath, _Names, Any]
+Names = tuple[str, ...]
+_Written = tuple[DataPath, Names, Any]
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
     """A name as programs tell flags apart: to them, `secure_port` is `secure-port`."""
     return name.replace("_", "-")
 
 
-def _rows() -> Iterator[tuple[_Names, Instead]]:
+def _rows() -> Iterator[tuple[Names, Instead]]:
     for places, entries in _TABLE:
         for place in places:
             for name, instead in entries.items():
                 path = f"{place}/{name}".removesuffix("/")
-                yield tuple(map(_plain, path.split("/"))), instead
+                yield tuple(map(plain, path.split("/"))), instead
 
 
 _ROWS = tuple(_rows())
+_IN_PARTS = "kubexm sets parts of it"
+_BY_PARTS = "leave it out, and write only what differs below it"
 
 
 def _dotted(field: str) -> str:
@@ -279,20 +281,52 @@ def _dotted(field: str) -> str:
 @rule("overrides", *map(_dotted, _FIELDS))
 def overrides(cluster: Declared) -> Iterator[Finding]:
     """What the file has a key for, or others depend on, is not laid over."""
-    for place, names, _ in _written(cluster.spec):
+    patterns = [pattern for pattern, _ in _ROWS]
+    for place, names, part in written(cluster.spec):
         if instead := instead_of(names):
-            message = f"`{names[-1]}` can't be set here: {instead.why}"
-            yield Finding(place, message, instead.hint, at_key=isinstance(place[-1], str))
+            yield refused(place, names, instead)
+        elif takes_away(names, part, patterns):
+            yield taken_away(place, names)
 
 
-def _written(spec: ClusterSpec) -> Iterator[_Written]:
+def refused(place: DataPath, names: Names, instead: Instead) -> Finding:
+    """That something is not for an override."""
+    message = f"`{names[-1]}` can't be set here: {instead.why}"
+    return Finding(place, message, instead.hint, at_key=isinstance(place[-1], str))
+
+
+def taken_away(place: DataPath, names: Names) -> Finding:
+    """That an override would take away more than it names."""
+    message = f"`{names[-1]}` can't be taken away as a whole: {_IN_PARTS}"
+    return Finding(place, message, _BY_PARTS, at_key=isinstance(place[-1], str))
+
+
+def takes_away(names: Names, part: Any, patterns: Iterable[Names]) -> bool:
+    """Whether a value leaves nothing of what is at places below it."""
+    return _is_nothing(part) and any(
+        len(pattern) > len(names) and is_like(names, pattern[: len(names)]) for pattern in patterns
+    )
+
+
+def _is_nothing(part: Any) -> bool:
+    """Whether it is laid over a mapping or a list of flags and leaves nothing of it.
+
+    A list stays only under one of which every entry has a name.
+    """
+    if not isinstance(part, list):
+        return part is None
+    entries = [one for one in part if isinstance(one, Mapping)]
+    return len(entries) == len(part) and not (part and all("name" in one for one in entries))
+
+
+def written(spec: ClusterSpec) -> Iterator[_Written]:
     """All that the overrides of a file say: where, under which names, and what."""
     for field in _FIELDS:
         names = tuple(_dotted(field).split("."))
         yield from _below(attrgetter(field)(spec), ("spec", *names), names)
 
 
-def _below(value: Any, place: DataPath, names: _Names) -> Iterator[_Written]:
+def _below(value: Any, place: DataPath, names: Names) -> Iterator[_Written]:
     """Everything in a value; an entry of a list is called by its `name`, as kubeadm has flags."""
     for key, part in _parts(value):
         called = str(part["name"]) if isinstance(key, int) else str(key)
@@ -311,13 +345,13 @@ def _parts(value: Any) -> Iterator[tuple[str | int, Any]]:
 
 def instead_of(names: Sequence[str]) -> Instead | None:
     """Why something is not for an override, by its names below `spec`; None if it is."""
-    plain = [*map(_plain, names)]
-    same = (row for row in _ROWS if len(row[0]) == len(plain))
-    return next((instead for pattern, instead in same if _is_like(plain, pattern)), None)
+    return next((instead for pattern, instead in _ROWS if is_like(names, pattern)), None)
 
 
-def _is_like(names: Sequence[str], pattern: Sequence[str]) -> bool:
-    return all(map(fnmatchcase, names, pattern))
+def is_like(names: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Whether names are those of a pattern, in the way that programs tell flags apart."""
+    is_long_enough = len(names) == len(pattern)
+    return is_long_enough and all(map(fnmatchcase, map(plain, names), pattern))
 
 
 _ASK_READYZ = ("haproxy", "keepalived")
@@ -337,9 +371,9 @@ def anonymous_requests(cluster: Declared) -> Iterator[Finding]:
     # A patch may have given its pod other probes; haproxy can't be told otherwise.
     if not is_asked and "kube-apiserver" in cluster.spec.kubernetes.kubeadm.patches:
         return
-    for place, names, part in _written(cluster.spec):
+    for place, names, part in written(cluster.spec):
         value = part.get("value") if isinstance(part, Mapping) else part
-        is_flag = "apiServer" in names and _plain(names[-1]) == _ANONYMOUS
+        is_flag = "apiServer" in names and plain(names[-1]) == _ANONYMOUS
         if is_flag and str(value).lower() in _FALSE:
             who = "haproxy and the probes of its pod" if is_asked else "the probes of its pod"
             message = f"{who} ask the API server for its health without credentials"
