@@ -50,6 +50,8 @@ def told(directory: Path, spec: dict[str, Any]) -> list[str]:
         ("kubernetes/kubelet/config/maxPods", "lots", "found the text `lots`, want a number"),
         ("kubernetes/kubelet/config/rotateCertificates", 1, "number 1, want `true` or `false`"),
         ("kubernetes/kubeProxy/config/iptables", 3, "found the number 3, want a mapping"),
+        ("containerRuntime/config/imports", ["a", None], "[1]: found nothing in a list"),
+        ("containerRuntime/config/a", [{"b": [{"c": None}]}], "[0].b[0].c: found nothing in a"),
         ("network/cilium/values/ipam", 3, "found the number 3, want a mapping"),
     ],
 )

@@ -54,6 +54,11 @@ def test_what_is_no_such_file_is_told_with_its_line(form: Format, text: str, mes
         formats.check(text, form)
 
 
+def test_what_a_format_does_not_have_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="found `null` in a list, which TOML does not have"):
+        formats.written({"a": [1, None]}, "toml")
+
+
 @pytest.mark.parametrize(
     ("form", "text"),
     [

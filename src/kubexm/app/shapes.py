@@ -65,6 +65,8 @@ def _judge(laid: _Laid) -> Callable[[Declared], Iterator[Finding]]:
             known = [*_written(_versioned(laid, cluster), laid.kind), laid.also]
             kind = _kind if laid.is_typed else _loose
             yield from _unlike(over, known, laid.place, kind)
+            if registry.template(laid.template).format == "toml":
+                yield from _no_value(over, laid.place)
 
     return judge
 
@@ -101,6 +103,19 @@ def _unlike(
         entries = [entry for one in known if isinstance(one, list) for entry in one]
         for number, part in enumerate(over):
             yield from _unlike(part, entries, (*place, number), kind)
+
+
+def _no_value(over: Any, place: DataPath, *, in_list: bool = False) -> Iterator[Finding]:
+    """A `null` where it takes nothing out, and the format of the file has none."""
+    if isinstance(over, Mapping):
+        for key, part in over.items():
+            yield from _no_value(part, (*place, key), in_list=in_list)
+    elif isinstance(over, list):
+        for number, part in enumerate(over):
+            yield from _no_value(part, (*place, number), in_list=True)
+    elif over is None and in_list:
+        message = "found nothing in a list, want an entry that TOML can hold"
+        yield Finding(place, message, "write a value, or leave it out")
 
 
 def _no_name(key: str, place: DataPath) -> Iterator[Finding]:

@@ -113,7 +113,11 @@ def _toml(text: str) -> Any:
 def _written_toml(data: Any) -> str:
     import tomli_w  # noqa: PLC0415
 
-    return tomli_w.dumps(data)
+    try:
+        return tomli_w.dumps(data)
+    except TypeError as error:  # a `null`, as nothing else of a file
+        said = "found `null` in a list, which TOML does not have"
+        raise InvalidInput(said, hint="write a value, or leave it out") from error
 
 
 _READERS: Mapping[str, Callable[[str], Any]] = {
