@@ -58,6 +58,7 @@ FIELDS: list[tuple[dict[str, Any], str]] = [
     (system(hosts=[{"address": "10.0.0.9", "names": ["a\nb"]}]), "spec.system.hosts[0].names[0]:"),
     (system(hosts=[{"address": "10.0.0.9", "names": ["10.0.0.8"]}]), "want the name of a host"),
     (system(timeZone="Europe/Berlin\n"), "spec.system.timeZone: found"),
+    (system(timeZone=""), "spec.system.timeZone: found"),
     (system(timeZone="Mars/Olympus"), "spec.system.timeZone: found the text `Mars/Olympus`"),
     *(
         (system(proxy={"http": text}), "spec.system.proxy.http: found no address of a proxy")

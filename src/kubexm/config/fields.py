@@ -102,9 +102,9 @@ def _host_name(text: str) -> object:
 def _time_zone(text: str) -> str:
     from zoneinfo import available_timezones  # noqa: PLC0415 few files name a zone
 
+    known = available_timezones()
     # A machine without a list of zones can't tell; a host will.
-    known = available_timezones() if _ZONE.fullmatch(text) else {""}
-    if known and text not in known:
+    if not _ZONE.fullmatch(text) or (known and text not in known):
         hint = "write one such as `Europe/Berlin`; `timedatectl list-timezones` has all of them"
         raise BadValue(f"found {_in_one_line(text)}, want a time zone", hint)
     return text
