@@ -148,6 +148,13 @@ FIELDS: list[tuple[dict[str, Any], str]] = [
             ("*.apps", "deployments.apps"),
         )
     ),
+    *(
+        (
+            kubernetes(kubeadm={"ignorePreflightErrors": ["NumCPU", text]}),
+            f"kubeadm.ignorePreflightErrors[1]: found the text `{text}`, want the name of one",
+        )
+        for text in ("all", "All", "Mem,Swap", "", " Swap")
+    ),
     (kubernetes(apiServer={"extraArgs": {"--foo": "a"}}), "found the text `--foo`"),
     (kubernetes(scheduler={"extraArgs": {"a b": "a"}}), "found the text `a b`"),
     (kubernetes(kubelet={"extraArgs": {"": "a"}}), "want the name of a flag"),

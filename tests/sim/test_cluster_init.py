@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.sim.clusters import (
     ADDRESSES,
     ENDPOINT,
@@ -120,6 +121,16 @@ def test_checks_are_passed_over_by_their_exact_names(
     assert f"[ERROR {check}]" in site.init("cp1", "--ignore-preflight-errors", "Num").error_text
     assert site.init("cp1", "--ignore-preflight-errors", check).ok
     site.close()
+
+
+def test_all_checks_are_not_passed_over_by_a_file(site: ClusterSite) -> None:
+    site.lay("cp1")
+    node = site.init_config().node
+
+    assert "'all' cannot be used in configuration file" in (
+        site.init(node=replace(node, ignored_errors=("All",))).error_text
+    )
+    assert site.init(node=replace(node, ignored_errors=("NumCPU",))).ok
 
 
 def test_swap_keeps_the_kubelet_from_running_unless_its_settings_allow_it(tmp_path: Path) -> None:

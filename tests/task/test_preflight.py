@@ -205,7 +205,7 @@ def test_control_planes_hold_the_address_of_kube_vip() -> None:
         ("v1.36.3", {"failCgroupV1": False}, [], 2),
         ("v1.36.3", {}, ["SystemVerification"], 2),
         ("v1.36.3", {"failCgroupV1": False}, ["SystemVerification"], 1),
-        ("v1.36.3", {"failCgroupV1": False}, ["all"], 1),
+        ("v1.36.3", {"failCgroupV1": False}, ["SYSTEMVERIFICATION"], 1),
     ],
 )
 def test_control_groups_are_those_that_the_kubelet_and_kubeadm_take(

@@ -362,6 +362,15 @@ FlagName = Annotated[
         "write it without `--` and without its value, such as `log-level`",
     ),
 ]
+PreflightCheck = Annotated[
+    str,
+    # `all` is refused by kubeadm in a file, and commas stand between several on its command line.
+    _matching(
+        r"(?!(?i:all)$)[^\s,]+",
+        "the name of one check of kubeadm",
+        "write one such as `NumCPU`, an entry for each; there is no `all`",
+    ),
+]
 EncryptedResource = Annotated[
     str,
     _matching(

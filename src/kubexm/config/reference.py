@@ -54,6 +54,7 @@ _WORDS = {
     "PackageName": "name of a package",
     "TimeZone": "time zone",
     "Line": "text of one line",
+    "PreflightCheck": "name of a check of kubeadm",
     "EncryptedResource": "resource, such as `secrets` or `*.apps`",
     "LongDuration": "duration",
     "Hooks": "mapping of modules to steps by moment",

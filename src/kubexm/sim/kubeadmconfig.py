@@ -16,6 +16,9 @@ _OTHERS = {
     "KubeletConfiguration": "kubelet.config.k8s.io/v1beta1",
     "KubeProxyConfiguration": "kubeproxy.config.k8s.io/v1alpha1",
 }
+_ALL = (
+    "nodeRegistration.ignorePreflightErrors: Forbidden: 'all' cannot be used in configuration file"
+)
 T = TypeVar("T")
 
 
@@ -269,6 +272,10 @@ def parsed(found: Sequence[Object]) -> Documents:
 def _converted(one: Object, kind: type[_Part]) -> _Part:
     said = {key: value for key, value in one.items() if key not in ("apiVersion", "kind")}
     try:
-        return msgspec.convert(said, kind)
+        found = msgspec.convert(said, kind)
     except msgspec.ValidationError as error:
         raise Unreadable(f"error unmarshaling {kind.__name__}: {error}") from None
+    registration = getattr(found, "node_registration", Registration())
+    if "all" in map(str.lower, registration.ignore_preflight_errors):
+        raise Unreadable(_ALL)
+    return found

@@ -146,8 +146,9 @@ def _cgroup(declared: Declared) -> int:
 def _bears_first_cgroups(kubernetes: KubernetesSpec) -> bool:
     """Whether both the kubelet and kubeadm were told to: neither asks what the other was told."""
     ignored = {name.lower() for name in kubernetes.kubeadm.ignore_preflight_errors}
-    is_ignored = not ignored.isdisjoint({"systemverification", "all"})
-    return is_ignored and kubernetes.kubelet.config.get("failCgroupV1") is False
+    return (
+        "systemverification" in ignored and kubernetes.kubelet.config.get("failCgroupV1") is False
+    )
 
 
 def _minor(version: str) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from kubexm.config.fields import (
     FlagName,
     Line,
     LongDuration,
+    PreflightCheck,
     SecretReference,
     Version,
 )
@@ -130,8 +131,8 @@ class KubeadmSpec(Form):
     patches: dict[PatchTarget, FilePath] = empty(dict)
     """Files with patches of the pods that kubeadm writes on control planes, by their names:
     `kube-apiserver`, `kube-controller-manager`, `kube-scheduler`, and `etcd` if it is stacked."""
-    ignore_preflight_errors: tuple[Line, ...] = ()
-    """Checks of kubeadm that only warn."""
+    ignore_preflight_errors: tuple[PreflightCheck, ...] = ()
+    """Checks of kubeadm that only warn, each by its name."""
 
 
 class AuthoritySpec(Form):
