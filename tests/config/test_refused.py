@@ -160,6 +160,14 @@ FIELDS: list[tuple[dict[str, Any], str]] = [
     (kubernetes(kubelet={"extraArgs": {"": "a"}}), "want the name of a flag"),
     (kubernetes(kubelet={"extraArgs": {"v": "a\nb"}}), "extraArgs.v: found the text"),
     ({"etcd": {"extraArgs": {"--debug": "a"}}}, "found the text `--debug`"),
+    *(
+        (spec, "found 16 servers, want 15 at most")
+        for servers in ([f"10.9.0.{number}" for number in range(1, 17)],)
+        for spec in (
+            {"dns": {"upstream": servers}},
+            {"dns": {"zones": [{"names": ["a.example"], "servers": servers}]}},
+        )
+    ),
     (kubernetes(featureGates={"A b": True}), "want the name of a feature"),
 ]
 
@@ -315,6 +323,10 @@ RULED: list[tuple[dict[str, Any], str]] = [
     (
         {"hosts": [{**HOSTS[0], "ssh": {"port": 10250}}]},
         "spec.hosts[0].ssh.port: the kubelet of `node1`, `node2`, `node3` listens at 10250",
+    ),
+    (
+        {"dns": {"upstream": ["10.233.64.9"]}},
+        "spec.dns.upstream[0]: `10.233.64.9` is in 10.233.64.0/18, the addresses of pods",
     ),
     ({"dns": {"zones": [{**ZONES, "names": ["cluster.local"]}]}}, "the cluster itself answers"),
     ({"dns": {"zones": [{**ZONES, "names": ["local"]}]}}, "the cluster itself answers for `local`"),

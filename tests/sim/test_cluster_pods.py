@@ -11,7 +11,8 @@ from tests.sim.clusters import IMAGES, PLUGINS, ClusterSite, config_map, contain
 
 from kubexm.common import layout
 from kubexm.sim import stored
-from kubexm.templates import render
+from kubexm.templates import formats, render
+from kubexm.templates.contexts.dns import CoreDnsManifest
 from kubexm.templates.contexts.network import FlannelManifest
 
 IMAGE = "docker.io/library/web:1"
@@ -98,6 +99,17 @@ def test_pods_run_on_nodes_that_are_ready_and_have_their_image(site: ClusterSite
     (pod, _) = site.get("pods", "-l", "app=web")["items"]
     waiting = pod["status"]["containerStatuses"][0]["state"]["waiting"]["message"]
     assert 'Failed to pull image "docker.io/library/web:2"' in waiting
+
+
+@pytest.mark.parametrize(("number", "running"), [(15, 1), (16, 0)])
+def test_a_coredns_asks_no_more_than_it_takes(site: ClusterSite, number: int, running: int) -> None:
+    networked(site)
+    servers = tuple(f"10.9.0.{at + 1}" for at in range(number))
+    context = CoreDnsManifest(image=IMAGE, addresses=("10.233.0.10",), upstream=servers, replicas=1)
+
+    site.apply(*formats.documents(render.render("coredns/manifest", context.data())))
+
+    assert available(site, "deployment/coredns", "kube-system") == running
 
 
 def test_images_are_pulled_by_nodes_that_reach_the_outside(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ _VERSION = re.compile(r"v?(\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?)")
 _WHOLE_VERSION = "write all three numbers, such as `v1.36.3`"
 _ZONE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+){0,2}")
 _BELOW_ROOT = r"(?:/(?!\.{1,2}(?:/|$))[^\s/]+)+/?"
+_MOST_ASKED = 15
 _LONGEST = 100 * 366 * 86400.0
 _TEXT_OR_LIST = InSchema(
     '{"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}'
@@ -167,6 +168,13 @@ def _is_host(text: str) -> bool:
     return as_ip(text) is not None or is_dns_name(text)
 
 
+def _asked(servers: tuple[str, ...]) -> tuple[str, ...]:
+    if len(servers) > _MOST_ASKED:
+        message = f"found {len(servers)} servers, want {_MOST_ASKED} at most"
+        raise BadValue(message, "name fewer: CoreDNS takes no more of them")
+    return servers
+
+
 def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
@@ -237,6 +245,7 @@ IpAddresses = Annotated[
     Address,
     _parsed(_addresses, "an IP address", "write one such as `10.0.0.10`, or a range of them"),
 ]
+NameServers = Annotated[tuple[IpAddress, ...], After(_asked)]
 HostAlias = Annotated[
     str, _parsed(_host_name, "the name of a host", "use letters, digits, `-`, `_` and `.`")
 ]

@@ -34,6 +34,7 @@ _WORDS = {
     "LabelValue": "value of a label",
     "IpAddress": "IP address",
     "IpAddresses": "IP address, or a [range](#ranges) of them",
+    "NameServers": "list of IP address, 15 at most",
     "HostAlias": "name of a host",
     "Cidrs": "network, or a list of two",
     "DnsNameOrAddress": "name or IP address",

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 
 from kubexm.common import layout
-from kubexm.sim import kubenodes, kubepods, kubeproxy
+from kubexm.sim import kubenames, kubenodes, kubepods, kubeproxy
 from kubexm.sim.apiserver import Api
 from kubexm.sim.kubedocs import Object, entries, part, section
 from kubexm.sim.kubekinds import (
@@ -134,6 +134,7 @@ class Standing:
         yield from _missing_paths(there, pod)
         containers = (*entries(pod, "initContainers"), *entries(pod, "containers"))
         yield from filter(None, (kubepods.image_obstacle(there, *_images(containers)),))
+        yield from kubenames.obstacles(self.api.cluster, namespace, pod)
         if not pod.get("hostNetwork") and (why := self.network_obstacle(node)):
             yield f"Failed to create pod sandbox: {why}"
         if not _knows_the_server(containers) and (why := self.services_obstacle(node)):

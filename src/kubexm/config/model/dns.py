@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kubexm.config.fields import DomainName, IpAddress, Version
+from kubexm.config.fields import DomainName, IpAddress, NameServers, Version
 from kubexm.document.forms import Filled, Form, Range
 
 
@@ -22,7 +22,7 @@ class ZoneSpec(Form):
 
     names: Annotated[tuple[DomainName, ...], Filled()]
     """The domains."""
-    servers: Annotated[tuple[IpAddress, ...], Filled()]
+    servers: Annotated[NameServers, Filled()]
     """Who is asked."""
 
 
@@ -35,7 +35,7 @@ class DnsSpec(Form):
     """Which CoreDNS; the one that goes with this Kubernetes if nothing is said."""
     replicas: Annotated[int, Range(1, 100)] | None = None
     """How many CoreDNS there are; two, or one if there is but one kube node, if nothing is said."""
-    upstream: tuple[IpAddress, ...] | None = None
+    upstream: NameServers | None = None
     """Who is asked for other names; those whom the host itself asks if nothing is said, and nobody
     if the list is empty, or the host asks nobody, as on an air-gapped site."""
     zones: tuple[ZoneSpec, ...] = ()

@@ -136,13 +136,15 @@ def _asked(place: DataPath, servers: Sequence[str], own: str) -> Iterator[Findin
             yield Finding((*place, at), message, "give somebody who knows other names")
 
 
-@rule("dns-upstream", "dns.upstream", "network.serviceCIDR")
+@rule("dns-upstream", "dns.upstream", "network.serviceCIDR", "network.podCIDR")
 def dns_upstream(cluster: Declared) -> Iterator[Finding]:
-    """No service of the cluster is asked for the names of the world: it would ask in turn."""
+    """Nothing within the cluster is asked for the names of the world: it would ask in turn."""
+    own = [(network, "services") for network in cluster.services]
+    own += [(network, "pods") for network in cluster.pods]
     for at, text in enumerate(cluster.spec.dns.upstream or ()):
-        for network in cluster.services:
+        for network, whose in own:
             if ipaddress.ip_address(text) in network:
-                message = f"`{text}` is in {network}, the addresses of services"
+                message = f"`{text}` is in {network}, the addresses of {whose}"
                 hint = "give a server outside of the cluster"
                 yield Finding(("spec", "dns", "upstream", at), message, hint)
 
