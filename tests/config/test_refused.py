@@ -155,6 +155,10 @@ FIELDS: list[tuple[dict[str, Any], str]] = [
         )
         for text in ("all", "All", "Mem,Swap", "", " Swap")
     ),
+    *(
+        (kubernetes(apiServer={"certSans": [text]}), f"certSans[0]: found the text `{text}`")
+        for text in ("*", "*.", "a.*.example", "*.10.0.0.1", "*.fd00::1", "**.a", "a:443")
+    ),
     (kubernetes(apiServer={"extraArgs": {"--foo": "a"}}), "found the text `--foo`"),
     (kubernetes(scheduler={"extraArgs": {"a b": "a"}}), "found the text `a b`"),
     (kubernetes(kubelet={"extraArgs": {"": "a"}}), "want the name of a flag"),

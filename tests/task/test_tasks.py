@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
 from tests.task.planned import content, made, planned, step, world, written
 
 from kubexm.common import layout
+from kubexm.pki import reading
 from kubexm.step.kernel import KernelSettings
 from kubexm.step.kubeadm import Joined
 from kubexm.step.manifests import Applied
@@ -98,6 +100,29 @@ def test_a_virtual_address_of_ipv6_leads_to_the_api(tmp_path: Path) -> None:
     assert outcome.result.status == "Success"
     with world(outcome) as hosts:
         assert hosts.host("cp1").reached("fd00::100", 6443) == ("cp1",)
+
+
+def test_the_api_is_certified_for_all_names_of_a_domain(tmp_path: Path) -> None:
+    sans = ["*.example.com", "fd00:0::7"]
+    hosts = [{"name": "cp1", "address": "10.0.0.11"}]
+    file = written(
+        tmp_path,
+        hosts=hosts,
+        roleGroups={},
+        kubernetes={"apiServer": {"certSans": sans}},
+        network={"plugin": "routed"},
+    )
+
+    outcome = made(file)
+
+    assert outcome.result.status == "Success"
+    with world(outcome) as hosts_made:
+        host = hosts_made.host("cp1")
+        (certificate,) = reading.parsed(host.read(f"{layout.PKI}/apiserver.crt"))
+        config = formats.documents(host.read(layout.KUBEADM_CONFIG).decode())
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert "*.example.com" in names.get_values_for_type(x509.DNSName)
+    assert config[1]["apiServer"]["certSANs"] == ["*.example.com", "fd00::7"]
 
 
 def test_patches_are_where_something_of_kubeadms_is_patched(tmp_path: Path) -> None:

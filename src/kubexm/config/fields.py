@@ -123,6 +123,15 @@ def _name_or_address(text: str) -> object:
     return _address(text)
 
 
+def _certified(text: str) -> object:
+    """A name or an address of a certificate, which may be for all names of a domain."""
+    domain = text.removeprefix("*.")
+    found = _name_or_address(domain)
+    if domain != text and as_ip(domain) is not None:
+        raise ValueError("all names of an address")
+    return text if domain != text else found
+
+
 def _url(*schemes: str) -> Callable[[str], object]:
     def parse(text: str) -> object:
         parts = urlsplit(text)
@@ -258,6 +267,14 @@ Cidr = Annotated[
 Cidrs = Annotated[tuple[Cidr, ...], Before(_as_list), Filled(), _TEXT_OR_LIST]
 DnsNameOrAddress = Annotated[
     str, _parsed(_name_or_address, "a name or an IP address", "write it without a port or a scheme")
+]
+CertifiedName = Annotated[
+    str,
+    _parsed(
+        _certified,
+        "a name or an IP address",
+        "write it without a port or a scheme, or `*.` and a domain for all names of it",
+    ),
 ]
 EtcdUrl = Annotated[
     str,

@@ -38,6 +38,7 @@ _WORDS = {
     "HostAlias": "name of a host",
     "Cidrs": "network, or a list of two",
     "DnsNameOrAddress": "name or IP address",
+    "CertifiedName": "name, `*.` and a domain, or IP address",
     "EtcdUrl": "address with `https://` and a port",
     "ProxyUrl": "address with `http://` or `https://`",
     "ProxyExempt": "name, domain, IP address or network",

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from kubexm.common.covering import covers
 from kubexm.config.fields import (
-    DnsNameOrAddress,
+    CertifiedName,
     EncryptedResource,
     FeatureGate,
     FlagName,
@@ -80,8 +80,8 @@ class EncryptionSpec(Form):
 class ApiServerSpec(Form):
     """The API server."""
 
-    cert_sans: tuple[DnsNameOrAddress, ...] = ()
-    """More names and addresses that its certificate is for."""
+    cert_sans: tuple[CertifiedName, ...] = ()
+    """More names and addresses that its certificate is for; `*.DOMAIN` is all names of one."""
     extra_args: dict[FlagName, Line] = empty(dict)
     """Flags, without `--`."""
     audit: AuditSpec = AuditSpec()
