@@ -462,6 +462,7 @@ SOUND: list[dict[str, Any]] = [
     system(packages=["nfs-common", "libc6:amd64", "curl=8.5.0-2"], timeZone="Etc/GMT+5"),
     system(sysctl={"net.ipv4.tcp_rmem": "4096\t87380 6291456", "kernel.core_pattern": ""}),
     tuning(heartbeat="10s", election="50s"),
+    tuning(heartbeat="9ms", election="0.045s"),
     system(proxy={"https": "https://[fd00::1]:3128", "noProxy": ["*", ".a.example:80", "::1/128"]}),
     system(proxy={"http": "http://reader@proxy.lan/"}),
     node_local("10.9.0.1"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,22 @@ def test_the_api_is_certified_for_all_names_of_a_domain(tmp_path: Path) -> None:
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert "*.example.com" in names.get_values_for_type(x509.DNSName)
     assert config[1]["apiServer"]["certSANs"] == ["*.example.com", "fd00::7"]
+
+
+@pytest.mark.parametrize("roles", [{}, {"etcd": ["w1"]}])
+def test_times_of_etcd_are_those_that_were_written(
+    roles: dict[str, list[str]], tmp_path: Path
+) -> None:
+    tuning = {"heartbeat": "4007ms", "election": "30.001s"}
+    plan = planned(
+        written(
+            tmp_path, etcd={"tuning": tuning}, roleGroups={"control-plane": ["cp[1:3]"], **roles}
+        )
+    )
+
+    path, host = (layout.ETCD_ENVIRONMENT, "w1") if roles else (layout.KUBEADM_CONFIG, "cp1")
+
+    assert {'"4007"', '"30001"'} <= {*re.findall(r'"\d+"', content(plan, path, host))}
 
 
 def test_patches_are_where_something_of_kubeadms_is_patched(tmp_path: Path) -> None:

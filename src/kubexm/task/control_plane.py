@@ -388,8 +388,8 @@ def _stacked(ctx: ClusterContext) -> StackedEtcd:
         data_dir=spec.data_dir,
         image=image if image != usual else None,
         tuning=EtcdTuning(
-            heartbeat_ms=int(spec.tuning.heartbeat * 1000),
-            election_ms=int(spec.tuning.election * 1000),
+            heartbeat_ms=round(spec.tuning.heartbeat * 1000),
+            election_ms=round(spec.tuning.election * 1000),
             snapshot_count=spec.tuning.snapshot_count,
             compaction_seconds=int(spec.tuning.compaction),
             quota_bytes=spec.tuning.quota_mib << 20,

@@ -45,7 +45,8 @@ class TuningSpec(Form):
     """The largest request."""
 
     def judged(self) -> TuningSpec:
-        if self.election < 5 * self.heartbeat:
+        # In milliseconds, as etcd has them: `4.007` is a little less than it looks.
+        if round(self.election * 1000) < 5 * round(self.heartbeat * 1000):
             raise BadValue(
                 f"`election` {self.election:g} s is less than five times `heartbeat`"
                 f" {self.heartbeat:g} s",
