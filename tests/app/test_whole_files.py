@@ -393,6 +393,24 @@ NO_CERTIFICATE = "`held` holds no certificate that can be read"
             "a: b",
             [f"{AT_PATCH}: `a+json` holds no patch, want a list"],
         ),
+        (
+            patched("held"),
+            "held",
+            "spec: {containers: [{name: etcd}, {name: kube-apiserver, tty: true}]}",
+            [f"{AT_PATCH}: `held` holds a container `kube-apiserver` that has no `image`"],
+        ),
+        (
+            patched("held+merge.yaml"),
+            "held+merge.yaml",
+            "spec: {containers: [{name: etcd, tty: true}]}",
+            [f"{AT_PATCH}: `held+merge.yaml` holds a container `etcd` that has no `image`"],
+        ),
+        (
+            patched("held"),
+            "held",
+            "spec: {initContainers: [{tty: true}]}",
+            [f"{AT_PATCH}: `held` holds a container without a name that has no `image`"],
+        ),
         (patched("a+json"), "a+json", "[{op: add}]", [f"{AT_PATCH}: `a+json` holds no patch"]),
         (
             AUDITED,
@@ -435,6 +453,11 @@ def test_a_file_that_does_not_hold_what_it_has_to_is_refused_at_its_key(
     ("spec", "name", "held"),
     [
         (patched("held"), "held", "metadata: {labels: {a: b}}\n---\nspec: {priority: 1}\n"),
+        (
+            patched("held"),
+            "held",
+            "spec: {containers: [{name: etcd, tty: true}, {name: b, image: c}, {$patch: replace}]}",
+        ),
         (patched("a+merge.json"), "a+merge.json", '{"metadata": {"labels": {"a": "b"}}}'),
         (patched("a+json.yaml"), "a+json.yaml", "- {op: remove, path: /spec/priority}\n"),
         (AUDITED, "held", f"{POLICY}rules: [{{level: None}}]\n"),

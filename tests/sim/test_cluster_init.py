@@ -233,6 +233,17 @@ def test_the_directory_of_patches_has_to_be_there(site: ClusterSite) -> None:
     assert layout.PATCHES in site.init(patches=layout.PATCHES).error_text
 
 
+def test_a_pod_with_a_container_without_an_image_does_not_run(site: ClusterSite) -> None:
+    site.lay("cp1")
+    patch = "spec: {containers: [{name: kube-scheduler, tty: true}]}\n"
+    site.put(f"{layout.PATCHES}/kube-apiserver.yaml", patch, host="cp1")
+
+    done = site.init(patches=layout.PATCHES)
+
+    assert done.exit == 1
+    assert "kube-apiserver" in done.error_text
+
+
 def test_a_missing_authority_is_made_and_does_not_fit_what_was_issued(site: ClusterSite) -> None:
     site.lay("cp1")
     for name in ("ca.crt", "ca.key"):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from kubexm.errors import InvalidInput
@@ -16,8 +17,11 @@ _FIELDS_HINT = "write fields of the pod, such as `spec: {containers: […]}`"
 _OPERATIONS_HINT = "write a list, such as `[{op: add, path: /metadata/labels/a, value: b}]`"
 
 
-def patch(text: str, kind: str) -> None:
-    """Patches of a pod in the form of their kind: `strategic`, `merge` or `json`."""
+def patch(text: str, kind: str, target: str) -> None:
+    """Patches of a pod in the form of their kind: `strategic`, `merge` or `json`.
+
+    `target`: the only container of the pod, by whose name it is called too.
+    """
     is_one, hint = (
         (_is_operations, _OPERATIONS_HINT) if kind == "json" else (_is_fields, _FIELDS_HINT)
     )
@@ -25,6 +29,31 @@ def patch(text: str, kind: str) -> None:
     if not found or not all(map(is_one, found)):
         wanted = "a list of operations" if kind == "json" else "a mapping"
         raise InvalidInput(f"no patch, want {wanted}", hint=hint)
+    if kind != "json":
+        # A list of a merge patch takes the place of all that is there.
+        known = "" if kind == "merge" else target
+        for container in chain.from_iterable(map(_containers, found)):
+            _require_image(container, known, target)
+
+
+def _containers(patch: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Those that a patch changes or adds; not those that it takes away."""
+    spec = patch.get("spec")
+    for kind in ("initContainers", "containers"):
+        found = spec.get(kind) if isinstance(spec, Mapping) else None
+        for one in found if isinstance(found, list) else ():
+            if isinstance(one, Mapping) and "$patch" not in one:
+                yield one
+
+
+def _require_image(container: Mapping[str, Any], known: str, target: str) -> None:
+    name = container.get("name")
+    if container.get("image") or (known and name == known):
+        return
+    called = f"a container `{name}`" if name else "a container without a name"
+    there = f"the container of the pod is `{target}`"
+    hint = f"write `name: {target}`" if known else "write the whole container"
+    raise InvalidInput(f"{called} that has no `image`; {there}", hint=f"{hint}, or an `image`")
 
 
 def _is_fields(one: Any) -> bool:

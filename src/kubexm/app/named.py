@@ -149,7 +149,8 @@ class Named:
 
     def _patches(self, cluster: Declared) -> Iterator[Finding]:
         for target, path in cluster.spec.kubernetes.kubeadm.patches.items():
-            judge = partial(contents.patch, kind=patch_kind(path).removeprefix("+"))
+            kind = patch_kind(path).removeprefix("+")
+            judge = partial(contents.patch, kind=kind, target=target)
             self._look(path, (*_PATCHES, target), judge)
         yield from self._noted()
 

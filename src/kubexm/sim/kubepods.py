@@ -92,7 +92,8 @@ def obstacle(shell: Shell, pod: StaticPod) -> str:
 def begin(shell: Shell, name: str) -> None:
     """Have a program read its files, as it does when its pod is another one than before."""
     pod = in_directory(shell, layout.MANIFESTS, name)
-    assert pod is not None, "its file was just written"
+    if pod is None:
+        return  # its file was just written, and nobody can read it
     read = {path: pod.place(path) for _, path in _read_paths(pod)}
     known = {
         path: sha256(shell.files.read(place)).hexdigest()
@@ -189,7 +190,13 @@ def _parsed(data: bytes) -> StaticPod | None:
         return None
     if (found.get("apiVersion"), found.get("kind")) != ("v1", "Pod"):
         return None
+    if not all(one.get("image") for one in _containers(found)):
+        return None
     return _pod(found, md5(data, usedforsecurity=False).hexdigest())
+
+
+def _containers(found: Object) -> tuple[Object, ...]:
+    return (*entries(found, "spec", "initContainers"), *entries(found, "spec", "containers"))
 
 
 def _pod(found: Object, file: str) -> StaticPod:
@@ -198,10 +205,9 @@ def _pod(found: Object, file: str) -> StaticPod:
     volumes = {
         one["name"]: one["hostPath"] for one in entries(spec, "volumes") if "hostPath" in one
     }
-    every = (*entries(spec, "initContainers"), *entries(spec, "containers"))
     return StaticPod(
         name=found["metadata"]["name"],
-        images=tuple(one["image"] for one in every),
+        images=tuple(one["image"] for one in _containers(found)),
         command=(*(first.get("command") or ()), *(first.get("args") or ())),
         environment={one["name"]: str(one.get("value", "")) for one in entries(first, "env")},
         volumes={one["path"]: part(one, "type") or "" for one in volumes.values()},
