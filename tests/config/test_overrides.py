@@ -82,6 +82,7 @@ REFUSED = {
     "kubernetes/kubeProxy/config/clusterCIDR": "10.1.0.0/16",
     "etcd/extraArgs/name": "x",
     "etcd/extraArgs/listen-client-urls": "https://0.0.0.0:2379",
+    "etcd/extraArgs/listen-peer-urls": "https://0.0.0.0:2380",
     "etcd/extraArgs/initial-cluster-state": "existing",
     "etcd/extraArgs/peer-cert-file": "/x",
     "etcd/extraArgs/heartbeat-interval": "100",
@@ -145,7 +146,7 @@ TAKEN = {
     f"{INIT}/timeouts": {"discovery": "9m"},
     f"{JOIN}/nodeRegistration": {"imagePullSerial": False},
     f"{PLUGINS}/{CRI}": {"stream_server_port": "10010"},
-    "etcd/extraArgs": {"log-level": "warn"},
+    "etcd/extraArgs": {"log-level": "warn", "listen-metrics-urls": "http://0.0.0.0:2381"},
 }
 
 

@@ -126,6 +126,16 @@ def test_the_api_is_certified_for_all_names_of_a_domain(tmp_path: Path) -> None:
     assert config[1]["apiServer"]["certSANs"] == ["*.example.com", "fd00::7"]
 
 
+def test_metrics_of_etcd_are_where_the_file_says(tmp_path: Path) -> None:
+    etcd = {"kind": "systemd", "extraArgs": {"listen-metrics-urls": "http://0.0.0.0:2381"}}
+    found = content(planned(written(tmp_path, etcd=etcd)), layout.ETCD_ENVIRONMENT, "cp1")
+
+    assert [line for line in found.splitlines() if "METRICS_URLS" in line] == [
+        'ETCD_LISTEN_METRICS_URLS="http://0.0.0.0:2381"'
+    ]
+    assert 'ETCD_LISTEN_PEER_URLS="https://10.0.0.11:2380"\nETCD_CERT_FILE=' in found
+
+
 @pytest.mark.parametrize("roles", [{}, {"etcd": ["w1"]}])
 def test_times_of_etcd_are_those_that_were_written(
     roles: dict[str, list[str]], tmp_path: Path
