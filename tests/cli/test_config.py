@@ -176,6 +176,16 @@ def init(kubexm: Kubexm, file: Path, *words: str) -> Answer:
     return kubexm("config", "init", "-f", file, "--name", "made", *hosts, *words)
 
 
+def test_a_key_may_lie_beside_the_first_file(kubexm: Kubexm, tmp_path: Path) -> None:
+    file = tmp_path / "new.yaml"
+
+    answer = init(kubexm, file, "--key", "id_ed25519")
+
+    assert (answer.code, answer.err) == (0, "")
+    assert "keys: [id_ed25519]" in file.read_text().replace('"', "")
+    assert kubexm("config", "validate", "-f", file).code == 0
+
+
 def test_a_first_file_is_written_with_comments_and_is_sound(kubexm: Kubexm, tmp_path: Path) -> None:
     file = tmp_path / "new.yaml"
     words = ("--control-plane", "cp[1:3]", "--endpoint", "kube-vip", "--address", "10.0.0.100")

@@ -336,7 +336,7 @@ def test_a_path_that_leads_nowhere_is_refused_once() -> None:
 
     assert [message for _, message, _ in found] == [
         "`~nobody-at-all` is nobody's home",
-        "a relative path, and the pipeline did not come from a file",
+        "a relative path, and the file has no place that it could start from",
     ]
 
 

@@ -76,7 +76,8 @@ def _written(params: DraftParams) -> tuple[str, list[Problem]]:
     text = render.render(TEMPLATE, _answers(params, version))
     rules = (rule for rule in (*RULES, *versions.rules(known)) if rule.applies(gaps))
     try:
-        checked(source.parse(text, str(params.file)), rules=[*rules])
+        directory = params.file.absolute().parent
+        checked(source.parse(text, str(params.file), directory), rules=[*rules])
     except InvalidCluster as error:
         found += error.problems
     return text, found

@@ -88,7 +88,7 @@ def _bad_paths(one: Given, directory: Path | None) -> Iterator[Finding]:
         if path is None:
             yield Finding(one.place, beside.nobodys(one.value), beside.WHOLE_PATH)
         elif directory is None and not path.is_absolute():
-            message = "a relative path, and the pipeline did not come from a file"
+            message = "a relative path, and the file has no place that it could start from"
             yield Finding(one.place, message, "write the whole path")
 
 
