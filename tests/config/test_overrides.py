@@ -200,6 +200,30 @@ def test_what_is_in_use_is_not_set_by_a_flag(part: str, flag: str) -> None:
         assert f"`{flag}` can't be set here: the file has `kubernetes." in found
 
 
+@pytest.mark.parametrize(
+    ("part", "flag", "wrong", "right"),
+    [
+        ("apiServer", "allow-privileged", "false", "true"),
+        ("apiServer", "enable_bootstrap_token_auth", "False", "true"),
+        ("apiServer", "bind-address", "127.0.0.1", "0.0.0.0"),
+        ("apiServer", "bind-address", "::1", "::"),
+        ("apiServer", "bind-address", "localhost", "0.0.0.0"),
+        ("controllerManager", "allocate-node-cidrs", "0", "true"),
+    ],
+)
+def test_no_flag_cuts_the_cluster_off(part: str, flag: str, wrong: str, right: str) -> None:
+    def judged(value: str, plugin: str = "flannel") -> list[str]:
+        by_key = at(f"kubernetes/{part}/extraArgs", {flag: value})
+        by_list = at(f"{CLUSTER}/{part}/extraArgs", [{"name": flag, "value": value}])
+        network = {"network": {"plugin": plugin}}
+        return [one for spec in (by_key, by_list) for one in told(cluster(**spec, **network))]
+
+    assert [f"found `{wrong}`, and " in one for one in judged(wrong)] == [True, True]
+    assert judged(right) == []
+    is_of_nodes = flag == "allocate-node-cidrs"
+    assert len(judged(wrong, "calico")) == (0 if is_of_nodes else 2)
+
+
 def test_the_log_of_requests_may_go_elsewhere() -> None:
     spec = at("kubernetes/apiServer/extraArgs", {"audit-log-path": "-"})
 

@@ -285,6 +285,13 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
             " the file has `kubernetes.apiServer.encryption` for it"
         ),
     ),
+    "flags-that-cut-off": (
+        api_server(extraArgs={"allow-privileged": "false"}),
+        (
+            "spec.kubernetes.apiServer.extraArgs.allow-privileged: found `false`,"
+            " and kube-proxy and the pods of the network are privileged"
+        ),
+    ),
     "kubeadm-keys": (
         {
             "kubernetes": {

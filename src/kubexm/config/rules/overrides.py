@@ -365,6 +365,16 @@ _HEALTH_ALONE = (
 )
 
 
+def is_off(part: Any) -> bool:
+    """Whether a flag is switched off, as a key or an entry of a list."""
+    return flag_value(part).lower() in _FALSE
+
+
+def flag_value(part: Any) -> str:
+    """The value of a flag, as a key or an entry of a list."""
+    return str(part.get("value") if isinstance(part, Mapping) else part)
+
+
 @rule("anonymous-requests", "kubernetes", "endpoint", "roleGroups", "hosts")
 def anonymous_requests(cluster: Declared) -> Iterator[Finding]:
     """Those who ask the API server for its health without credentials get an answer."""
@@ -373,9 +383,8 @@ def anonymous_requests(cluster: Declared) -> Iterator[Finding]:
     if not is_asked and "kube-apiserver" in cluster.spec.kubernetes.kubeadm.patches:
         return
     for place, names, part in written(cluster.spec):
-        value = part.get("value") if isinstance(part, Mapping) else part
         is_flag = "apiServer" in names and plain(names[-1]) == _ANONYMOUS
-        if is_flag and str(value).lower() in _FALSE:
+        if is_flag and is_off(part):
             who = "haproxy and the probes of its pod" if is_asked else "the probes of its pod"
             message = f"{who} ask the API server for its health without credentials"
             yield Finding(place, message, _HEALTH_ALONE)
