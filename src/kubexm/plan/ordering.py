@@ -111,8 +111,8 @@ class _Parts:
 
     def _exits(self, part: str) -> tuple[str, ...]:
         """The nodes of a part that nothing inside of it waits for."""
-        joins = (join for join in self.joins if inside(join.id, part))
-        vertices = (*self._of(part), *joins)
+        vertices: list[ExecutionNode | Join] = [*self._of(part)]
+        vertices += [join for join in self.joins if inside(join.id, part)]
         waited = {id for one in vertices for id in (*one.after, *one.after_same_host)}
         return tuple(id for id in self._inside.get(part, ()) if id not in waited)
 
