@@ -226,6 +226,72 @@ def test_kube_proxy_neither_comes_nor_goes(kubexm: Kubexm, file: Path) -> None:
     assert "kubexm can neither take kube-proxy away nor bring it later" in refused.err
 
 
+ENCRYPTED = "ECDSA-P256}, apiServer: {encryption: {enabled: true%s}}"
+
+
+def encrypted(more: str = "", hosts: str = "") -> str:
+    file = FILE.replace("ECDSA-P256}", ENCRYPTED % more)
+    return file.replace("    - {name: worker1", f"{hosts}    - {{name: worker1")
+
+
+def test_what_lies_encrypted_in_etcd_stays_readable(kubexm: Kubexm, file: Path) -> None:
+    created(kubexm, file)
+    file.write_text(encrypted())
+    created(kubexm, file)
+    file.write_text(encrypted().replace("true", "false"))
+
+    refused = kubexm("create", "cluster", "-f", file, "--simulate")
+
+    assert refused.code == 2
+    said = "spec.kubernetes.apiServer.encryption.enabled: found `false`, but the cluster has `true`"
+    assert said in refused.err
+    assert f"cluster.yaml:9:{file.read_text().splitlines()[8].index('false') + 1}: " in refused.err
+    assert "could not be read any more" in refused.err
+
+
+def test_one_api_server_may_encrypt_otherwise(kubexm: Kubexm, file: Path) -> None:
+    file.write_text(encrypted())
+    created(kubexm, file)
+    file.write_text(encrypted(", provider: aescbc, resources: [secrets, configmaps]"))
+    created(kubexm, file)
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (
+            ", provider: aescbc, resources: ['*.', jobs.batch]",
+            "encryption.provider: found `aescbc`, but the cluster has `secretbox`",
+        ),
+        (
+            ", resources: ['*.', '*.apps']",
+            "encryption.resources: found `*.`, `*.apps`, but the cluster has `*.`, `jobs.batch`",
+        ),
+    ],
+)
+def test_no_api_server_writes_what_another_can_not_read_yet(
+    kubexm: Kubexm, file: Path, more: str, told: str
+) -> None:
+    others = "".join(
+        f"    - {{name: control{number}, address: 10.0.0.1{number}, arch: amd64}}\n"
+        for number in (2, 3)
+    )
+    groups = "  roleGroups: {control-plane: ['control[1:3]'], worker: [worker1]}\n"
+    groups += "  endpoint: {kind: haproxy, domain: api.demo.example}\n"
+    file.write_text(encrypted(", resources: ['*.', jobs.batch]", others) + groups)
+    created(kubexm, file)
+
+    file.write_text(encrypted(more, others) + groups)
+    refused = kubexm("create", "cluster", "-f", file, "--simulate")
+    file.write_text(encrypted(", resources: [secrets]", others) + groups)
+    fewer = kubexm("create", "cluster", "-f", file, "--simulate", "--check")
+
+    assert refused.code == 2
+    assert told in refused.err
+    assert "can't read what the first one writes" in refused.err
+    assert fewer.code == 0
+
+
 def test_members_of_an_etcd_of_its_own_neither_come_nor_go(kubexm: Kubexm, file: Path) -> None:
     file.write_text(f"{FILE}  roleGroups: {{control-plane: [control1], etcd: [control1]}}\n")
     created(kubexm, file)

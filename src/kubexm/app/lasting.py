@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from kubexm.app import clusters
 from kubexm.app.known import KnownCluster
+from kubexm.common.covering import covers
 from kubexm.common.roles import CONTROL_PLANE, ETCD, WORKER
 from kubexm.config.cluster import Cluster
 from kubexm.document import problems
@@ -20,6 +21,9 @@ _LASTING: tuple[DataPath, ...] = (
     ("kubernetes", "version"),
     ("kubernetes", "clusterName"),
     ("kubernetes", "kubeProxy", "mode"),
+    ("kubernetes", "apiServer", "encryption", "enabled"),
+    ("kubernetes", "apiServer", "encryption", "provider"),
+    ("kubernetes", "apiServer", "encryption", "resources"),
     ("network", "plugin"),
     ("network", "podCIDR"),
     ("network", "serviceCIDR"),
@@ -46,8 +50,25 @@ _PROXY_STAYS = (
     "leave it as it was: kubexm can neither take kube-proxy away nor bring it later; other modes"
     " may follow each other"
 )
+_ENCRYPTED = "kubernetes.apiServer.encryption.enabled"
+_PROVIDER = "kubernetes.apiServer.encryption.provider"
+_RESOURCES = "kubernetes.apiServer.encryption.resources"
+_ENCRYPTION_STAYS = (
+    "leave it as it was: what lies encrypted in etcd could not be read any more; resources that"
+    " are encrypted may be others"
+)
+_READ_BY_ALL = (
+    "leave it as it was: control planes take it one after the other, and those that come later"
+    " can't read what the first one writes"
+)
 _STAYS = "leave it as it was; who wants another makes another cluster, and moves there"
-_HINTS = {_VERSION: _UPGRADE, _PROXY: _PROXY_STAYS}
+_HINTS = {
+    _VERSION: _UPGRADE,
+    _PROXY: _PROXY_STAYS,
+    _ENCRYPTED: _ENCRYPTION_STAYS,
+    _PROVIDER: _READ_BY_ALL,
+    _RESOURCES: _READ_BY_ALL,
+}
 _NO_WAY_OUT = "leave it in the file: kubexm can't take a host out of a cluster yet"
 _STAYS_IN_ROLE = (
     "leave its role as it was: kubexm can't turn one into the other yet; a host that is new to the"
@@ -86,9 +107,32 @@ def refuse(cluster: Cluster, before: KnownCluster) -> None:
 
 def _settings(now: Mapping[str, Any], before: KnownCluster) -> Iterator[Finding]:
     for name, was in before.about.lasting.items():
-        if name in now and now[name] != was and (name != _PROXY or "none" in (now[name], was)):
+        if name in now and now[name] != was and _is_settled(name, now, before):
             message = f"found {_told(now[name])}, but the cluster has {_told(was)}"
             yield Finding(("spec", *name.split(".")), message, _HINTS.get(name, ""))
+
+
+def _is_settled(name: str, now: Mapping[str, Any], before: KnownCluster) -> bool:
+    """Whether what a file says otherwise of a setting is one of the changes that can't be made."""
+    was, new = before.about.lasting[name], now[name]
+    if name == _PROXY:
+        return "none" in (was, new)
+    if name == _ENCRYPTED:
+        return bool(was)
+    if name in (_PROVIDER, _RESOURCES):
+        is_more = name == _PROVIDER or not _covered(new, was)
+        return is_more and _is_encrypted_by_several(now, before)
+    return True
+
+
+def _covered(new: Sequence[str], was: Sequence[str]) -> bool:
+    """Whether all was encrypted before: what is no longer asked for goes on to be read."""
+    return all(any(covers(one, other) for one in was) for other in new)
+
+
+def _is_encrypted_by_several(now: Mapping[str, Any], before: KnownCluster) -> bool:
+    was = before.about.lasting[_ENCRYPTED]
+    return was and now[_ENCRYPTED] and len(before.about.roles[CONTROL_PLANE]) > 1
 
 
 def _etcd(now: Mapping[str, Any], before: KnownCluster) -> Iterator[Finding]:
@@ -167,4 +211,6 @@ def _at(data: Mapping[str, Any], path: DataPath) -> Any:
 def _told(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(_told, value))
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
     return "nothing" if value is None else f"`{value}`"
