@@ -185,6 +185,11 @@ def test_a_new_control_plane_comes_behind_the_one_that_the_cluster_began_with(
         ),
         ("version: v1.36.4", "version: v1.36.3", "another version wants an upgrade"),
         (
+            "network: {plugin: routed}",
+            "network: {plugin: routed}\n  containerRuntime: {systemdCgroup: false}",
+            "11:37: spec.containerRuntime.systemdCgroup: found `false`, but the cluster has `true`",
+        ),
+        (
             "    - {name: worker1, address: 10.0.0.21, arch: amd64}\n",
             "",
             "spec.hosts: `worker1` is missing, which is a host of the cluster",

@@ -37,6 +37,7 @@ _LASTING: tuple[DataPath, ...] = (
     ("etcd", "kind"),
     ("etcd", "dataDir"),
     ("containerRuntime", "root"),
+    ("containerRuntime", "systemdCgroup"),
 )
 _VERSION = "kubernetes.version"
 _PROXY = "kubernetes.kubeProxy.mode"
@@ -51,6 +52,11 @@ _PROXY_STAYS = (
     " may follow each other"
 )
 _ENCRYPTED = "kubernetes.apiServer.encryption.enabled"
+_CGROUPS = "containerRuntime.systemdCgroup"
+_CGROUPS_STAY = (
+    "leave it as it was: pods that run keep their control groups, and kubelet and containerd could"
+    " not go on with them"
+)
 _PROVIDER = "kubernetes.apiServer.encryption.provider"
 _RESOURCES = "kubernetes.apiServer.encryption.resources"
 _ENCRYPTION_STAYS = (
@@ -68,6 +74,7 @@ _HINTS = {
     _ENCRYPTED: _ENCRYPTION_STAYS,
     _PROVIDER: _READ_BY_ALL,
     _RESOURCES: _READ_BY_ALL,
+    _CGROUPS: _CGROUPS_STAY,
 }
 _NO_WAY_OUT = "leave it in the file: kubexm can't take a host out of a cluster yet"
 _STAYS_IN_ROLE = (
