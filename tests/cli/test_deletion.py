@@ -16,7 +16,7 @@ from tests.cli.answers import Answer, Kubexm
 from kubexm.app import brought, planning
 from kubexm.app.params import ClusterParams, OperationParams, PlanParams
 from kubexm.app.runs import RunOutcome
-from kubexm.cli import running
+from kubexm.cli import asking, running
 from kubexm.common.paths import Home
 from kubexm.plan import GraphExecutionResult, build
 from kubexm.plan.result import Status
@@ -253,6 +253,75 @@ def test_what_is_wrong_is_told_before_it_is_asked_whether_that_is_meant(site: Si
     assert "found both of the name of a cluster and `--file`" in both.err
     assert "the cluster has no host of that name" in unknown.err
     assert "`--world` has no effect without `--simulate`" in half.err
+
+
+@pytest.mark.parametrize(
+    ("of_theirs", "of_ours", "told"),
+    [
+        (
+            "address: 10.0.0.21",
+            "address: 10.9.0.21",
+            "8:7: spec.hosts[1]: `worker1` has `10.9.0.21`, but the cluster knows it by `10.0",
+        ),
+        (
+            "{name: control1, address: 10.0.0.11, arch: amd64}",
+            "{name: 'front[1:2]', address: '10.0.0.1[1:2]', arch: amd64}",
+            "7:5: spec.hosts: none of these hosts is one of the cluster, which has `control1`",
+        ),
+    ],
+    ids=["elsewhere", "others"],
+)
+def test_no_cluster_is_deleted_by_the_file_of_another_of_its_name(
+    site: Site, of_theirs: str, of_ours: str, told: str
+) -> None:
+    site.create(*([1] if "10.0.0.21" in of_theirs else []))
+    site.file.write_text(site.file.read_text().replace(of_theirs, of_ours))
+
+    refused = site.kubexm("delete", "cluster", "-f", site.file, "--simulate")
+
+    assert refused.code == 2
+    assert "is of another cluster than the `demo` that is known" in refused.err
+    assert f"cluster.yaml:{told}" in refused.err
+    assert "kubexm delete cluster demo" in refused.err
+    assert site.known() == ["created"]
+
+
+@pytest.mark.slow
+def test_a_file_that_won_and_lost_hosts_deletes_its_cluster(site: Site) -> None:
+    site.create(1)
+    file = site.write(2)
+
+    assert site.kubexm("delete", "cluster", "-f", file, "--simulate").code == 0
+    assert site.left() == {}
+
+
+def test_a_host_that_is_gone_may_have_another_address_by_now(site: Site) -> None:
+    site.create(1)
+    site.file.write_text(site.file.read_text().replace("10.0.0.21", "10.9.0.21"))
+    given = ("-f", site.file, "--simulate", "--check")
+
+    another = "is of another cluster"
+    assert another in site.kubexm("delete", "cluster", *given).err
+    gone = site.kubexm("delete", "cluster", *given, "--without", "worker1")
+    assert another not in gone.err
+
+
+def test_who_is_asked_for_the_name_of_a_cluster_is_told_where_it_lies(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def answered(question: str, option: str) -> str:
+        asked.append(question)
+        return "other"
+
+    monkeypatch.setattr(asking, "answer", answered)
+
+    refused = site.kubexm("delete", "cluster", "-f", site.write(1, 2, 3))
+
+    assert refused.code == 1
+    hosts = "`control1 (10.0.0.11)`, `worker1 (10.0.0.21)`, `worker2 (10.0.0.22)` and 1 more"
+    assert asked == [f"delete cluster `demo` with all its data, on {hosts}? Type its name:"]
 
 
 def ended(status: Status = "Success", **of_run: object) -> RunOutcome:

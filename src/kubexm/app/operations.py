@@ -9,7 +9,17 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from kubexm.app import across, addon_images, bills, clusters, deleting, lasting, misfits, versions
+from kubexm.app import (
+    across,
+    addon_images,
+    bills,
+    clusters,
+    deleting,
+    lasting,
+    misfits,
+    namesakes,
+    versions,
+)
 from kubexm.app.cluster_hosts import MACHINES, inventory
 from kubexm.app.named import HOOKS
 from kubexm.app.params import OperationParams
@@ -53,6 +63,8 @@ def plan(
     """
     known = catalog.load(params.cluster.catalogs)
     cluster = clusters.read_whole(params.cluster, known, params.templates)
+    if params.operation == "delete-cluster":
+        namesakes.refuse(cluster, params.world, params.without)
     hosts = inventory(cluster)
     told, trouble = _told(cluster.declared.name) if facts is None else (facts, ())
     ctx = _context(params, cluster, known, _architectures(hosts, told), digests)

@@ -84,10 +84,10 @@ class RunOutcome(msgspec.Struct, frozen=True):
         return self.operation == "delete-cluster" and was_real and is_whole
 
 
-def foreseen(params: RunParams) -> str:
-    """The name of what would run; what is wrong with the wish is told before anybody is asked."""
+def foreseen(params: RunParams) -> Planned:
+    """What would run; what is wrong with the wish is told before anybody is asked."""
     _refuse_what_has_no_effect(params)
-    return planning.plan(params.plan).graph.name
+    return planning.plan(params.plan)
 
 
 async def run(params: RunParams, front: Front, home: Home) -> RunOutcome:

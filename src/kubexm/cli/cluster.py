@@ -15,6 +15,7 @@ from kubexm.plan.select import Selection
 
 if TYPE_CHECKING:
     from kubexm.app.params import ClusterParams, DeletionParams, OperationParams
+    from kubexm.app.planning import Planned
 
 ClusterFile = Annotated[
     Path, Parameter(name=["--file", "-f"], help="The cluster file, YAML or JSON.")
@@ -204,11 +205,22 @@ def _called(name: str | None, cluster: ClusterParams | None) -> str:
     raise InvalidInput(message, hint="`kubexm get clusters` shows what there is")
 
 
-def _confirm(name: str) -> None:
+def _confirm(planned: Planned) -> None:
     """Nobody takes a cluster away by a slip: its name has to be typed."""
     from kubexm.cli import asking
     from kubexm.errors import Refused
 
-    given = asking.answer(f"delete cluster `{name}` with all its data? Type its name:", "--yes")
+    name = planned.graph.name
+    question = f"delete cluster `{name}` with all its data{_where(planned)}? Type its name:"
+    given = asking.answer(question, "--yes")
     if given != name:
         raise Refused(f"found `{given}`, want `{name}`", hint="nothing was changed")
+
+
+def _where(planned: Planned) -> str:
+    """The hosts with their addresses: another cluster may have the same name, and hosts too."""
+    from kubexm.common.counting import few
+    from kubexm.common.roles import CONTROL_NODE
+
+    hosts = [host for host in planned.hosts if host.name != CONTROL_NODE]
+    return f", on {few([f'{host.name} ({host.address})' for host in hosts])}" if hosts else ""
