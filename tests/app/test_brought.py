@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from tests.app.test_kubeconfig import names, of
 
-from kubexm.app import brought
+from kubexm.app import brought, kubectl_config
+from kubexm.app.kubeconfig import Config
 from kubexm.common.paths import Home
 from kubexm.errors import InvalidInput
 
@@ -49,6 +50,69 @@ def test_a_cluster_that_was_made_anew_is_known_by_its_new_authority(
     brought.bring(home, "demo", of("demo", "T1RIRVI="), target)
 
     assert brought.take_out(home, "demo") == ([str(target)], [])
+
+
+def elsewhere(config: Config) -> Config:
+    config["clusters"][0]["cluster"]["server"] = "https://10.9.9.9:6443"
+    return config
+
+
+def test_a_cluster_that_was_made_anew_elsewhere_takes_the_place_of_what_was_brought(
+    home: Home, tmp_path: Path
+) -> None:
+    target = tmp_path / "config"
+    brought.bring(home, "demo", of("demo"), target)
+
+    brought.bring(home, "demo", elsewhere(of("demo", "T1RIRVI=")), target)
+
+    assert "https://10.9.9.9:6443" in target.read_text()
+    assert "https://10.0.0.1:6443" not in target.read_text()
+
+
+def test_another_cluster_of_the_name_is_not_replaced(home: Home, tmp_path: Path) -> None:
+    target = tmp_path / "config"
+    kubectl_config.merge(elsewhere(of("demo", "T1RIRVI=")), target)
+    before = target.read_text()
+
+    with pytest.raises(InvalidInput) as refused:
+        brought.bring(home, "demo", of("demo"), target)
+
+    assert target.read_text() == before
+    assert not home.brought.exists()
+    assert "entries of another cluster that are called `demo` or `demo-admin`" in str(refused.value)
+    assert "config:4:3: the cluster `demo` is at `https://10.9.9.9:6443`" in str(refused.value)
+    assert "the context `demo` leads to `demo` as `demo-admin`" in str(refused.value)
+    assert "name another file by KUBECONFIG" in refused.value.hint
+    assert f"kubectl config --kubeconfig {target} delete-cluster demo" in refused.value.hint
+
+
+@pytest.mark.parametrize("context", ["demo", "theirs"])
+def test_a_context_of_another_cluster_is_not_led_elsewhere(
+    home: Home, tmp_path: Path, context: str
+) -> None:
+    target = tmp_path / "config"
+    config = elsewhere(of("demo", "T1RIRVI="))
+    config["clusters"][0]["name"] = config["contexts"][0]["context"]["cluster"] = "other"
+    config["contexts"][0]["name"] = context
+    kubectl_config.merge(config, target)
+
+    with pytest.raises(InvalidInput, match="entries of another cluster") as refused:
+        brought.bring(home, "demo", of("demo"), target)
+
+    assert f"the context `{context}` leads to `other` as `demo-admin`" in str(refused.value)
+
+
+def test_further_ways_into_the_same_cluster_are_none_of_another(home: Home, tmp_path: Path) -> None:
+    target = tmp_path / "config"
+    brought.bring(home, "demo", of("demo"), target)
+    more = elsewhere(of("demo"))
+    more["clusters"][0]["name"] = more["contexts"][0]["context"]["cluster"] = "demo-inside"
+    more["contexts"][0]["name"] = "demo-inside"
+    kubectl_config.merge(more, target)
+
+    brought.bring(home, "demo", of("demo"), target)
+
+    assert sorted(names(target)["contexts"]) == ["demo", "demo-inside"]
 
 
 def test_a_file_that_can_not_be_changed_is_told_of_and_others_are(

@@ -8,15 +8,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.app.test_kubeconfig import of
 from tests.cli.answers import Kubexm
 from tests.cli.test_clusters import FILE
 
-from kubexm.app import planning
+from kubexm.app import brought, kubectl_config, planning
 from kubexm.app.known import KnownCluster
 from kubexm.app.params import ClusterParams, OperationParams, PlanParams
 from kubexm.cli.cluster import let_in
 from kubexm.cli.made import Made
 from kubexm.common.about import About
+from kubexm.common.paths import Home
 from kubexm.sim import SimHost, World
 from kubexm.spec.inventory import InventoryHost
 
@@ -179,6 +181,46 @@ def test_a_file_that_nothing_can_be_merged_into_refuses_before_anything_begins(
     assert refused.code == 2
     assert f"`{other}` is no kubeconfig" in refused.err
     assert not home.exists()
+
+
+def test_kubectls_entries_of_another_cluster_of_the_name_refuse_before_anything_begins(
+    kubexm: Kubexm, file: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = file.with_name("other")
+    kubectl_config.merge(of("demo"), other)
+    monkeypatch.setenv("KUBECONFIG", str(other))
+
+    refused = kubexm("create", "cluster", "-f", file, "--merge-kubeconfig")
+
+    assert refused.code == 2
+    assert "the cluster `demo` is at `https://10.0.0.1:6443`" in refused.err
+    assert "delete-cluster demo" in refused.err
+    assert not home.exists()
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("known_by", ["server", "authority", "note"])
+def test_kubectls_entries_of_the_same_cluster_are_no_hindrance(
+    file: Path, tmp_path: Path, known_by: str
+) -> None:
+    there, about, home = tmp_path / "there", planned(file), Home.from_environment()
+    config = of("demo")
+    if known_by == "server":
+        config["clusters"][0]["cluster"]["server"] = about.servers[0]
+    if known_by == "authority":
+        kubectl_config.merge(config, Path(about.kubeconfig))
+    if known_by == "note":
+        brought.bring(home, "demo", config, there)
+    else:
+        kubectl_config.merge(config, there)
+
+    brought.refuse_others(home, "demo", about, there)
+
+
+def planned(file: Path) -> About:
+    about = planning.plan(PlanParams(OperationParams(ClusterParams(file)))).about
+    assert about is not None
+    return about
 
 
 @pytest.mark.usefixtures("home")

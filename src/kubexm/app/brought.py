@@ -12,9 +12,11 @@ from typing import Any
 
 import msgspec
 
-from kubexm.app import kubectl_config
-from kubexm.app.kubectl_config import Brought
+from kubexm.app import kubeconfig, kubectl_config
+from kubexm.app.kubectl_config import Brought, Known
+from kubexm.common.about import About
 from kubexm.common.paths import Home
+from kubexm.document import source
 from kubexm.errors import KubexmError, LockHeld, Problem, StoreUnusable
 from kubexm.resource import disk
 
@@ -26,13 +28,32 @@ _AGAIN = 0.02
 def bring(home: Home, name: str, config: Mapping[str, Any], path: Path) -> None:
     """Let kubectl into a cluster by a file of its own, and note which."""
     new = kubectl_config.brought(config, path.absolute())
-    kubectl_config.there(path)
+    _replaced(home, name, config, path)  # which may refuse: then nothing is made
     _made(home.brought)
     with _locked(home):
+        before = _replaced(home, name, config, path)
         # First, since what is noted and not there does no harm.
-        others = [one for one in _noted(home, name) if one.path != new.path]
+        others = [one for one in _noted(home, name) if one not in before]
         _note(home, name, [*others, new])
-        kubectl_config.merge(config, path)
+        kubectl_config.merge(config, path, before)
+
+
+def _replaced(home: Home, name: str, config: Mapping[str, Any], path: Path) -> list[Brought]:
+    """What a file was given of the cluster so far; one that has another's entries is refused."""
+    before = [one for one in _noted(home, name) if one.path == str(path.absolute())]
+    kubectl_config.refuse_others(path, kubectl_config.known(config, before))
+    return before
+
+
+def refuse_others(home: Home, name: str, about: About, path: Path) -> None:
+    """Refuse a file that has another cluster of this name, before there is a way into ours."""
+    before = [one for one in _noted(home, name) if one.path == str(path.absolute())]
+    by = {one.known_by for one in before}
+    if (fetched := Path(about.kubeconfig)).is_file():
+        by |= kubectl_config.known(source.read(fetched).data).by
+    servers = frozenset((about.server, *about.servers))
+    user = kubeconfig.user_of(name)
+    kubectl_config.refuse_others(path, Known(name, user, frozenset(by), servers))
 
 
 def take_out(home: Home, name: str) -> tuple[list[str], list[Problem]]:
@@ -55,14 +76,7 @@ def take_out(home: Home, name: str) -> tuple[list[str], list[Problem]]:
 
 
 def _problem(one: Brought, error: KubexmError) -> Problem:
-    config = f"kubectl config --kubeconfig {one.path}"
-    words = (
-        f"delete-context {one.cluster}",
-        f"delete-cluster {one.cluster}",
-        f"delete-user {one.user}",
-    )
-    by_hand = "; ".join(f"{config} {word}" for word in words)
-    hint = f"{error.hint}; then take it out by hand: {by_hand}"
+    hint = f"{error.hint}; then take it out by hand: {kubectl_config.by_hand(one.path, one)}"
     return Problem(f"`{one.cluster}` is still in `{one.path}`: {error}", hint=hint)
 
 

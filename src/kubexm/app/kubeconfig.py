@@ -26,7 +26,7 @@ async def usable(cluster: KnownCluster, server: str | None = None) -> Config:
     place["server"] = chosen
     if urlsplit(chosen).hostname != known_as:
         place["tls-server-name"] = known_as  # which its certificate has, whatever else
-    name, user = cluster.name, f"{cluster.name}-admin"
+    name, user = cluster.name, user_of(cluster.name)
     return {
         **EMPTY,
         "clusters": [{"name": name, "cluster": place}],
@@ -34,6 +34,11 @@ async def usable(cluster: KnownCluster, server: str | None = None) -> Config:
         "contexts": [{"name": name, "context": {"cluster": name, "user": user}}],
         "current-context": name,
     }
+
+
+def user_of(name: str) -> str:
+    """What the administrator of a cluster is called."""
+    return f"{name}-admin"
 
 
 def text(config: Config) -> str:

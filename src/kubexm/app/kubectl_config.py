@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -40,6 +40,18 @@ class Brought(msgspec.Struct, frozen=True):
     known_by: str
 
 
+class Known(msgspec.Struct, frozen=True):
+    """What tells the entries of a cluster from those of another that is called the same."""
+
+    cluster: str
+    """The name of its context too."""
+    user: str
+    by: frozenset[str]
+    """What its entries are known by; others may be from before it was made anew."""
+    servers: frozenset[str]
+    """Where its API is reached."""
+
+
 def usual_place(environment: Mapping[str, str]) -> Path:
     """Where kubectl looks first."""
     given = filter(None, environment.get("KUBECONFIG", "").split(os.pathsep))
@@ -52,14 +64,60 @@ def brought(config: Mapping[str, Any], path: Path) -> Brought:
     return Brought(str(path), entry["name"], user["name"], _known_by(entry))
 
 
-def merge(config: Mapping[str, Any], path: Path, *, patience: float = PATIENCE) -> None:
-    """Bring what a kubeconfig has into another file; what else that has stays."""
+def known(config: Mapping[str, Any], before: Iterable[Brought] = ()) -> Known:
+    """How the cluster of a kubeconfig is known, and by what was brought of it `before`."""
+    entry, user = config["clusters"][0], config["users"][0]
+    by = frozenset((_known_by(entry), *(one.known_by for one in before)))
+    server = _inside(entry, "cluster").get("server")
+    return Known(entry["name"], user["name"], by, frozenset([str(server)]))
+
+
+def refuse_others(path: Path, ours: Known) -> None:
+    """`InvalidInput` if a file has entries of other clusters under the names of this one."""
+    document = _document(path)
+    if document is None:
+        return
+    found = [*_others(_entries(document.data), ours)]
+    if not found:
+        return
+    names = f"`{ours.cluster}` or `{ours.user}`"
+    message = f"`{path}` has entries of another cluster that are called {names}"
+    problems = [Problem(one.message, str(document.at(one.path)), one.hint) for one in found]
+    hint = f"{_ANOTHER}; or take the other one out of this: {by_hand(path, ours)}"
+    raise InvalidInput(message, problems=problems, hint=hint)
+
+
+def by_hand(path: Path | str, what: Brought | Known) -> str:
+    """The commands that take a cluster out of a file."""
+    config = f"kubectl config --kubeconfig {path}"
+    words = (
+        f"delete-context {what.cluster}",
+        f"delete-cluster {what.cluster}",
+        f"delete-user {what.user}",
+    )
+    return "; ".join(f"{config} {word}" for word in words)
+
+
+def merge(
+    config: Mapping[str, Any],
+    path: Path,
+    before: Sequence[Brought] = (),
+    *,
+    patience: float = PATIENCE,
+) -> None:
+    """Bring what a kubeconfig has into another file; what else that has stays.
+
+    `before`: what was brought of the same cluster earlier, which it replaces.
+    """
     there(path)  # which may refuse: then nothing is made, no lock either
+    ours = known(config, before)
+    refuse_others(path, ours)
     with _locked(path, patience):
-        before = there(path)
-        lists = {name: _joined(before[name], config[name]) for name in _LISTS}
-        current = before[_CURRENT] or config[_CURRENT]
-        _put(path, {**before, **lists, _CURRENT: current})
+        refuse_others(path, ours)
+        so_far = there(path)
+        lists = {name: _joined(so_far[name], config[name]) for name in _LISTS}
+        current = so_far[_CURRENT] or config[_CURRENT]
+        _put(path, {**so_far, **lists, _CURRENT: current})
 
 
 def remove(what: Brought, *, patience: float = PATIENCE) -> bool:
@@ -76,14 +134,44 @@ def remove(what: Brought, *, patience: float = PATIENCE) -> bool:
 
 def there(path: Path) -> Mapping[str, Any]:
     """What another file has so far; `InvalidInput` if nothing can be brought into it."""
+    document = _document(path)
+    return EMPTY if document is None else _entries(document.data)
+
+
+def _document(path: Path) -> Document | None:
     with _usable(path):
         content = _content(_target(path))
     document = source.parse(content, str(path)) if _says_anything(content) else None
     if document is None or document.data is None:
-        return EMPTY
+        return None
     if problems := [*_problems(document)]:
         raise InvalidInput(f"`{path}` is no kubeconfig", problems=problems, hint=_ANOTHER)
-    return {**EMPTY, **{key: value for key, value in document.data.items() if value is not None}}
+    return document
+
+
+def _entries(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**EMPTY, **{key: value for key, value in data.items() if value is not None}}
+
+
+def _others(config: Mapping[str, Any], ours: Known) -> Iterator[Finding]:
+    """Entries that would be replaced, or used, and are of other clusters."""
+    theirs = {one["name"] for one in config["clusters"] if not _is_ours(one, ours)}
+    for number, entry in enumerate(config["clusters"]):
+        if entry["name"] == ours.cluster and entry["name"] in theirs:
+            server = _inside(entry, "cluster").get("server")
+            yield Finding(("clusters", number), f"the cluster `{ours.cluster}` is at `{server}`")
+    for number, entry in enumerate(config["contexts"]):
+        context = _inside(entry, "context")
+        is_named_so = entry["name"] == ours.cluster or context.get("user") == ours.user
+        if context.get("cluster") in theirs and is_named_so:
+            way = f"`{context.get('cluster')}` as `{context.get('user')}`"
+            yield Finding(("contexts", number), f"the context `{entry['name']}` leads to {way}")
+
+
+def _is_ours(entry: Mapping[str, Any], ours: Known) -> bool:
+    """Whether an entry has the authority of this cluster, or leads to its place."""
+    server = _inside(entry, "cluster").get("server")
+    return _known_by(entry) in ours.by or str(server) in ours.servers
 
 
 def _known_by(cluster: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from kubexm.cli.flags import From, Hosts, LiteralSecrets, OnFailureFlag, Only, O
 from kubexm.plan.select import Selection
 
 if TYPE_CHECKING:
-    from kubexm.app.params import ClusterParams, DeletionParams, OperationParams
+    from kubexm.app.params import ClusterParams, DeletionParams, OperationParams, RunParams
     from kubexm.app.planning import Planned
 
 ClusterFile = Annotated[
@@ -99,6 +99,8 @@ def create(
         on_failure=on_failure,
         require_all_hosts=require_all_hosts,
     )
+    if merge_kubeconfig:
+        _refuse_another(params)
     code = asyncio.run(running.run(params, output, logged))
     if merge_kubeconfig and code in endings.DONE:
         let_in(operation.cluster)
@@ -131,6 +133,17 @@ def _refuse_to_merge(check: bool, simulate: bool) -> None:
         message = f"`--merge-kubeconfig` has no effect with `{given}`: {why}"
         raise InvalidInput(message, hint="leave one of them out")
     kubectl_config.there(kubectl_config.usual_place(os.environ))
+
+
+def _refuse_another(params: RunParams) -> None:
+    """The same where kubectl knows another cluster of this name."""
+    from kubexm.app import brought, kubectl_config, runs
+    from kubexm.common.paths import Home
+
+    planned = runs.foreseen(params)
+    path, name = kubectl_config.usual_place(os.environ), planned.graph.name
+    if planned.about is not None:
+        brought.refuse_others(Home.from_environment(), name, planned.about, path)
 
 
 def delete(
