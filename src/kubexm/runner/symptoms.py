@@ -62,7 +62,16 @@ TABLE = (
         f"raise the limits {_SPEC}: `spec.system.sysctl`, `fs.inotify.max_user_instances` and"
         " `fs.inotify.max_user_watches`",
         r"(?i:(inotify\w*|fsnotify|\bwatch(er|es|))\b[^:]*: too many open files)",
-        r"inotify_add_watch .*no space left on device",
+        r"(?i:(inotify|fsnotify)\w*\b.*(no space left on device|watch limit reached))",
+    ),
+    _symptom(
+        "the network has no room for its BPF maps",
+        "see that containerd may lock memory, `systemctl show -p LimitMEMLOCK containerd`"
+        " (`infinity`), and what there is, `bpftool map`; how large maps of Cilium are is said"
+        f" {_SPEC}, `bpf.mapDynamicSizeRatio` under `spec.network.cilium.values`",
+        r"(?i:\be?bpf\b[^:]*\bmaps?\b.*(no space left on device|cannot allocate memory))",
+        r"MEMLOCK may be too low",
+        r"(?P<what>\w+) map .*the map is full, please consider resizing it",
     ),
     _symptom(
         "a program may open no more files",
@@ -152,6 +161,13 @@ TABLE = (
         r"running with swap on is not supported",
     ),
     _symptom(
+        "the kernel of the host does not pass on packets",
+        "something has set it back: `grep -rs FILE /etc/sysctl.conf /etc/sysctl.d /run/sysctl.d"
+        " /usr/lib/sysctl.d`, with the last part of its path for FILE, says what; take it out there"
+        " and run the same command again",
+        r"(?P<what>/proc/sys/net/\S+) contents are not set to 1",
+    ),
+    _symptom(
         "a port is in use",
         "`ss -lntup` on the host says who has it: stop that, or let it listen elsewhere",
         r"\bPort (?P<what>\d+) is in use",
@@ -189,6 +205,22 @@ TABLE = (
         r"holds the data of member",
     ),
     _symptom(
+        "etcd takes no other members while some of its own are not well",
+        "`etcdctl endpoint health --cluster` and `etcdctl member list` on a member that is well say"
+        " which: start it, or have it reached; `etcdctl member remove ID` takes out one that was"
+        " never started or is gone for good; then run the same command again",
+        r"etcdserver: unhealthy cluster",
+        r"not enough started members",
+    ),
+    _symptom(
+        "a new member of etcd is still behind the others",
+        "run the same command again: it goes on where it stood; if it stays behind, see that port"
+        " 2380 is open between the members, how fast the disk of `spec.etcd.dataDir` is, and what"
+        " the new member says",
+        r"can only promote a learner member which is in sync with leader",
+        follows=True,
+    ),
+    _symptom(
         "the data of etcd is of a newer version",
         f"leave etcd at the version that has written it, with its Kubernetes {_SPEC}; if the data"
         " is of another cluster, move `spec.etcd.dataDir` out of the way",
@@ -212,6 +244,14 @@ TABLE = (
         rf"(rejected connection on (peer|client) endpoint|:(2379|2380)\b).*{_UNKNOWN}",
         r"none of the public keys .* are pinned",
         r"failed to verify JWS signature of received cluster info object",
+    ),
+    _symptom(
+        "the API server does not know who asks it",
+        "run the same command again, which makes a new token where a host is to join; the kubelet"
+        " of a member asks by `/var/lib/kubelet/pki/kubelet-client-current.pem`: `openssl x509"
+        " -noout -issuer -dates -in` that says whether it is out of date, or of another cluster",
+        r'\berr="Unauthorized"',
+        r"You must be logged in to the server",
     ),
     _symptom(
         "the certificate of the API server is not for what it is asked by",
@@ -361,6 +401,17 @@ TABLE = (
         r"|i/o timeout)",
     ),
     _symptom(
+        "pods of the host have no network yet",
+        "what lays it does not run there: look at the pods of the plugin (`spec.network.plugin`),"
+        " `kubectl get pods -A -o wide`; with `plugin: none` it is for you to install one",
+        r"cni plugin not initialized",
+        r"no network config found in /etc/cni/net\.d",
+        r"loadFlannelSubnetEnv failed|stat /var/lib/calico/nodename",
+        r"[Uu]nable to connect to Cilium (agent|daemon)|node\.cilium\.io/agent-not-ready",
+        r"\b[Cc]ilium[ -][Aa]gent\b.*\bnot[ -]ready\b",
+        follows=True,
+    ),
+    _symptom(
         "no node takes the pod",
         "see what the nodes lack: `kubectl describe nodes`; pods need a node that is ready, large"
         " enough and without a taint they don't tolerate",
@@ -372,15 +423,6 @@ TABLE = (
         " control plane sees no file of the host that is not mounted into it, by `extraVolumes` of"
         " `spec.kubernetes.kubeadm.clusterConfiguration`",
         rf"\b(open|stat|read) (?P<what>/(?!{_COMES_LATER})[^\s:]+): no such file or directory",
-        follows=True,
-    ),
-    _symptom(
-        "pods of the host have no network yet",
-        "what lays it does not run there: look at the pods of the plugin (`spec.network.plugin`),"
-        " `kubectl get pods -A -o wide`; with `plugin: none` it is for you to install one",
-        r"cni plugin not initialized",
-        r"no network config found in /etc/cni/net\.d",
-        r"loadFlannelSubnetEnv failed|stat /var/lib/calico/nodename",
         follows=True,
     ),
     _symptom(
