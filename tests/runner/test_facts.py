@@ -217,6 +217,16 @@ def test_whom_a_host_asks_for_names_is_told_and_that_it_asks_nobody(
     assert found["network"]["nameservers"] == ["10.0.0.2", "fd00::2"][:servers]
 
 
+def test_an_address_beside_the_default_route_is_told_with_its_interface() -> None:
+    more = "2: eth0    inet 192.0.2.7/24 scope global eth0\n"
+    more += "3: eth1.7@eth1    inet 10.1.0.7/24 scope global eth1.7\n"
+    more += "3: eth1.7@eth1    inet6 fd01::7/64 scope global\n"
+    told = f"route:eth0 0100000A\ntold:tools\ntold:resolvers\n@addresses\n{more}"
+
+    assert read(told)["network"]["others"] == {"10.1.0.7": "eth1.7", "fd01::7": "eth1.7"}
+    assert read("told:resolvers\n@addresses\n10.1.0.7 fd01::7\n")["network"]["others"] == {}
+
+
 def test_leave_out_what_a_host_does_not_tell() -> None:
     odd = "/etc/os-release:ID=\n/etc/os-release:NOISE\n/proc/meminfo:MemFree: 1 kB\nclock:noon\n"
 

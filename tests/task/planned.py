@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 from tests import virtual
 
 from kubexm.app import foreknown, planning, runs
@@ -16,7 +17,9 @@ from kubexm.app.params import ClusterParams, Operation, OperationParams, PlanPar
 from kubexm.app.planning import Planned
 from kubexm.app.runs import RunOutcome
 from kubexm.common.paths import Home
+from kubexm.plan.node import ExecutionNode
 from kubexm.sim import World
+from kubexm.spec import references
 from kubexm.step import registry
 from kubexm.step.contract import Step
 from kubexm.step.files import Rendered
@@ -80,8 +83,29 @@ def step(plan: Planned, wanted: str, host: str) -> Step:
     raise LookupError(wanted)
 
 
-def content(plan: Planned, path: str, host: str) -> str:
-    """The text of a file by a template."""
-    found = step(plan, path, host)
+def content(plan: Planned, path: str, host: str, facts: Mapping[str, Any] | None = None) -> str:
+    """The text of a file by a template, on a host that tells `facts` of itself."""
+    found = step(plan if facts is None else _told(plan, host, facts), path, host)
     assert isinstance(found, Rendered)
     return found.file().content or ""
+
+
+def _told(plan: Planned, host: str, facts: Mapping[str, Any]) -> Planned:
+    """The plan in which references to facts are what the host tells."""
+
+    def resolved(reference: references.Reference) -> Any:
+        if reference.root != "facts":
+            return f"${{{reference}}}"
+        return references.in_scope(reference, {"facts": facts})
+
+    def told(node: ExecutionNode) -> ExecutionNode:
+        if host not in node.hosts or not node.step.references:
+            return node
+        try:
+            params = references.resolved(node.step.params, resolved)
+        except references.BadReference:
+            return node  # which needs what is not told here
+        return replace(node, step=replace(node.step, params=params))
+
+    nodes = {node.id: told(node) for node in plan.graph}
+    return replace(plan, graph=replace(plan.graph, nodes=nodes))

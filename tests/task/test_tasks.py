@@ -16,7 +16,7 @@ from kubexm.step.kernel import KernelSettings
 from kubexm.step.kubeadm import Joined
 from kubexm.step.manifests import Applied
 from kubexm.templates import formats
-from kubexm.templates.contexts.balancer import HAPROXY_CONFIG
+from kubexm.templates.contexts.balancer import HAPROXY_CONFIG, KEEPALIVED_CONFIG
 from kubexm.templates.registry import TEMPLATES
 
 DUAL = {"podCIDR": ["10.1.0.0/16", "fd00:1::/48"], "serviceCIDR": ["10.2.0.0/16", "fd00:2::/112"]}
@@ -78,6 +78,56 @@ def test_the_kernel_leaves_the_ports_of_services_to_them(
         settings = step(plan, "kernel/settings", host)
         assert isinstance(settings, KernelSettings)
         assert settings.settings["net.ipv4.ip_local_reserved_ports"] == reserved
+
+
+@pytest.mark.parametrize(
+    ("said", "facts", "interface"),
+    [
+        ({}, {"interface": "eth0", "others": {}}, "eth0"),
+        ({}, {"interface": "eth0", "others": {"10.0.0.21": "eth1"}}, "eth1"),
+        ({"interface": "eth2"}, {"interface": "eth0", "others": {"10.0.0.21": "eth1"}}, "eth2"),
+    ],
+)
+def test_the_virtual_address_lies_beside_the_hosts_own(
+    said: dict[str, str], facts: dict[str, Any], interface: str, tmp_path: Path
+) -> None:
+    spec = balanced("10.0.0.100", v6=False)
+    spec["endpoint"]["keepalived"] = said
+    plan = planned(written(tmp_path, **spec))
+
+    assert f"    interface {interface}\n" in content(
+        plan, KEEPALIVED_CONFIG, "lb1", {"network": facts}
+    )
+
+
+def test_kube_vip_takes_the_interface_of_the_hosts_own_address(tmp_path: Path) -> None:
+    vip = {"kind": "kube-vip", "address": "10.0.0.100"}
+    plan = planned(written(tmp_path, endpoint=vip))
+    told = {"network": {"others": {"10.0.0.12": "eth1"}}}
+
+    text = content(plan, f"{layout.MANIFESTS}/kube-vip.yaml", "cp2", told)
+
+    assert '{name: vip_interface, value: "eth1"}' in text
+
+
+@pytest.mark.parametrize(
+    ("internal", "network", "is_by_address"),
+    [
+        (["10.9.0.11"], {}, True),
+        (["10.9.0.11", "fd01::11"], DUAL, False),
+        (["fd01::11"], {"podCIDR": ["fd00:64::/56"], "serviceCIDR": ["fd00:96::/108"]}, True),
+    ],
+)
+def test_flannel_goes_by_the_addresses_of_hosts_where_one_says_it_all(
+    internal: list[str], network: dict[str, Any], is_by_address: bool, tmp_path: Path
+) -> None:
+    host = {"name": "cp1", "address": "192.0.2.11", "internalAddresses": internal}
+    spec = {"hosts": [host], "roleGroups": {"control-plane": ["cp1"], "worker": ["cp1"]}}
+    plan = planned(written(tmp_path, **spec, network={"plugin": "flannel", **network}))
+
+    (manifest,) = (node for node in plan.graph if node.id.endswith("network/plugin/flannel"))
+
+    assert manifest.step.params["data"]["by_host_address"] == is_by_address
 
 
 @pytest.mark.parametrize(("version", "is_said"), [("v3.5.27", False), ("v3.6.8", True)])

@@ -45,6 +45,14 @@ class TestKubeVip:
     def test_finds_the_interface_itself_if_none_is_named(self) -> None:
         assert "vip_interface" not in self.environment()
 
+    def test_takes_the_interface_of_the_hosts_own_address(self) -> None:
+        others = {"10.1.0.11": "eth1"}
+
+        assert self.environment(own="10.1.0.11", others=others)["vip_interface"] == "eth1"
+        assert "vip_interface" not in self.environment(own="10.0.0.11", others=others)
+        named = self.environment(interface="eth2", own="10.1.0.11", others=others)
+        assert named["vip_interface"] == "eth2"
+
     def test_reads_the_file_that_it_is_given_under_the_name_that_it_knows(self) -> None:
         sample = KubeVipPod(image="a/b:c", address="10.0.0.10", kubeconfig="/etc/super.conf")
         spec = read("kube-vip/pod", sample)["spec"]
@@ -78,6 +86,18 @@ class TestFlannel:
 
         assert plugin["plugins"][0]["delegate"]["mtu"] == 1400
         assert "mtu" not in other["plugins"][0]["delegate"]
+
+    def test_it_goes_by_the_address_of_its_host_unless_an_interface_is_named(self) -> None:
+        def daemon(**more: Any) -> Any:
+            sample = FlannelManifest(image="a/b:c", plugin_image="a/d:e", ipv4_cidr=V4, **more)
+            return read("flannel/manifest", sample)[-1]["spec"]["template"]["spec"]["containers"][0]
+
+        found = daemon(by_host_address=True)
+        address = {"fieldRef": {"fieldPath": "status.hostIP"}}
+        assert "--iface=$(HOST_ADDRESS)" in found["args"]
+        assert {"name": "HOST_ADDRESS", "valueFrom": address} in found["env"]
+        assert "--iface=eth1" in daemon(by_host_address=True, interface="eth1")["args"]
+        assert not [arg for arg in daemon()["args"] if arg.startswith("--iface")]
 
     def test_its_pods_are_made_anew_when_its_settings_change(self) -> None:
         def annotations(**more: Any) -> Any:

@@ -18,7 +18,7 @@ FACTS: Mapping[str, tuple[str, ...]] = {
     "machine_id": (),
     "product_uuid": (),
     "addresses": (),
-    "network": ("interface", "gateway", "mtu", "mac", "nameservers", "resolv_conf"),
+    "network": ("interface", "gateway", "mtu", "mac", "others", "nameservers", "resolv_conf"),
     "ports": (),
     "clock": ("offset_s", "within_s", "kept"),
     "init": (),

@@ -116,7 +116,7 @@ def facts_of(
         "machine_id": first(lines, _MACHINE_ID),
         "product_uuid": first(lines, "uuid").lower(),
         "addresses": _addresses(sections.get("addresses", ())) or None,
-        "network": _network(lines) or None,
+        "network": _network(lines, sections.get("addresses", ())) or None,
         "ports": _ports(tuple(sections.get("ports", ())), "ports" in done),
         "clock": _clock(first(lines, "clock"), around, kept="kept" in lines) or None,
         "init": sys.intern(first(lines, "init") or first(lines, _FIRST_PROCESS)),
@@ -248,10 +248,21 @@ def _addresses(lines: Sequence[str]) -> list[str]:
     return sorted(told, key=lambda address: ":" in address)
 
 
+def _others(lines: Sequence[str], interface: str) -> dict[str, str]:
+    """The interfaces of addresses that are not at the interface of the default route."""
+    rows = [row for row in map(str.split, lines) if row[2:3] in (["inet"], ["inet6"])]
+    named = ((row[1].partition("@")[0], row[3].partition("/")[0]) for row in rows if len(row) > 3)
+    return {address: name for name, address in named if name != interface}
+
+
 _BIG_ENDIAN = frozenset(("s390x", "ppc64", "mips", "mips64"))
 
 
-def _network(lines: Mapping[str, Sequence[str]]) -> Mapping[str, Any]:
+_NO_OTHERS: Mapping[str, str] = {}
+"""Of nearly all hosts: one for all of them."""
+
+
+def _network(lines: Mapping[str, Sequence[str]], addresses: Sequence[str]) -> Mapping[str, Any]:
     interface, _, gateway = first(lines, "route").partition(" ")
     order = first(lines, "arch") in _BIG_ENDIAN
     found = _default_route(interface, gateway, first(lines, "mtu"), order)
@@ -260,6 +271,7 @@ def _network(lines: Mapping[str, Sequence[str]]) -> Mapping[str, Any]:
     if "resolvers" not in lines.get("told", ()):
         return found
     file = _BEHIND if _BEHIND in lines else _RESOLVERS
+    found = {**found, "others": _others(addresses, interface) or _NO_OTHERS}
     return {**found, "nameservers": _nameservers(tuple(lines.get(file, ()))), "resolv_conf": file}
 
 

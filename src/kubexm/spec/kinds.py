@@ -43,6 +43,7 @@ _FACTS: Mapping[str, Any] = {
         "gateway": "192.0.2.254",
         "mtu": 1500,
         "mac": "02:00:5e:00:53:01",
+        "others": _ByAnyName({"198.51.100.1": "eth1"}),
         "nameservers": ["192.0.2.53"],
     },
     "ports": _ByAnyName({"tcp/22": "sshd"}),

@@ -329,6 +329,8 @@ class NetworkSpec(Form):
     """The largest packet of that interface, in bytes."""
     mac: Text | None = None
     """The hardware address of that interface."""
+    others: dict[str, Text] = empty(dict)
+    """The interfaces of its other addresses, by address: of those that are not at that one."""
     nameservers: tuple[Text, ...] | None = None
     """Who is asked for names, systemd-resolved passed by; nobody if the list is empty."""
     resolv_conf: Text | None = None

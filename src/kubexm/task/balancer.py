@@ -25,7 +25,7 @@ from kubexm.templates.contexts.network import Bgp, BgpPeer, KubeVipPod
 from kubexm.templates.contexts.systemd import ContainedUnit, Mount
 
 _KUBE_VIP = f"{layout.MANIFESTS}/kube-vip.yaml"
-_INTERFACE = "network.interface"
+_INTERFACE, _OTHERS = "network.interface", "network.others"
 
 
 @task("haproxy")
@@ -54,6 +54,7 @@ def keepalived(ctx: ClusterContext) -> ExecutionFragment | None:
     config = KeepalivedConfig(
         name=of_host("node.name"),
         interface=spec.keepalived.interface or of_facts(_INTERFACE),
+        others={} if spec.keepalived.interface else of_facts(_OTHERS),
         router_id=spec.keepalived.router_id,
         order=of_host("balancer.order"),
         address=of_host("balancer.address"),
@@ -122,11 +123,14 @@ def kube_vip(ctx: ClusterContext) -> ExecutionFragment | None:
 
 def _pod(ctx: ClusterContext, kubeconfig: str = "admin.conf") -> KubeVipPod:
     spec = ctx.spec.endpoint
+    is_found = spec.kube_vip.interface is None and spec.kube_vip.bgp is None
     return KubeVipPod(
         image=ctx.image("kube-vip"),
         address=spec.address or "",
         port=API_PORT,
         interface=spec.kube_vip.interface or "",
+        own=of_host("balancer.address") if is_found else "",
+        others=of_facts(_OTHERS) if is_found else {},
         bgp=_bgp(ctx),
         kubeconfig=f"{layout.KUBERNETES}/{kubeconfig}",
     )

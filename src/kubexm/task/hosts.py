@@ -152,9 +152,11 @@ def _etcd(ctx: ClusterContext, member: Member) -> Mapping[str, Any]:
 
 def _balancer(ctx: ClusterContext, member: Member) -> Mapping[str, Any]:
     """The place of a load balancer among the others, and where each is on their network."""
+    is_v6 = ":" in (ctx.spec.endpoint.address or "")
+    if ctx.declared.endpoint_kind == "kube-vip" and member.name in ctx.control_planes:
+        return {"balancer": {"address": _of_family(member, is_v6)}}
     if member.name not in ctx.balancers:
         return {}
-    is_v6 = ":" in (ctx.spec.endpoint.address or "")
     at = {name: _of_family(ctx.members[name], is_v6) for name in ctx.balancers}
     own = at.pop(member.name)
     order = ctx.balancers.index(member.name)

@@ -46,6 +46,8 @@ def _flannel(ctx: ClusterContext) -> ExecutionFragment | None:
         **_cidrs(ctx),
         backend=spec.flannel.backend,
         interface=spec.flannel.interface or "",
+        # Told one address, it takes nothing for the other family.
+        by_host_address=spec.flannel.interface is None and len(ctx.declared.pods) == 1,
         mtu=spec.mtu,
     )
     return applied(ctx, "flannel", "flannel/manifest", context)

@@ -15,7 +15,7 @@ class KeepalivedSpec(Form):
     """How the load-balancer hosts agree on who holds the address."""
 
     interface: Interface | None = None
-    """The interface that gets the address; that of the default route if nothing is said."""
+    """The interface that gets the address; that of the host's internal one if nothing is said."""
     router_id: Annotated[int, Range(1, 255)] = 51
     """Tells this group of hosts from others on the same network."""
 
@@ -44,7 +44,7 @@ class KubeVipSpec(Form):
     mode: Literal["arp", "bgp"] = "arp"
     """How the network learns who holds it."""
     interface: Interface | None = None
-    """The interface that gets the address; that of the default route if nothing is said."""
+    """The interface that gets the address; that of the host's internal one if nothing is said."""
     bgp: BgpSpec | None = None
     """For `mode: bgp`."""
 

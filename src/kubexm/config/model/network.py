@@ -18,7 +18,8 @@ class FlannelSpec(Form):
     backend: Literal["vxlan", "host-gw"] = "vxlan"
     """How packets go from host to host."""
     interface: Interface | None = None
-    """The interface they go by; that of the default route if nothing is said."""
+    """The interface they go by; if nothing is said, that of the hosts' internal addresses, and with
+    pods of both families that of the default route."""
 
 
 class CalicoSpec(Form):

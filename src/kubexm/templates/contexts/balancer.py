@@ -56,7 +56,9 @@ class KeepalivedConfig(Context, frozen=True, kw_only=True):
     name: str
     """The name of the host."""
     interface: str
-    """The interface that gets the address."""
+    """The interface that gets the address, unless `others` has that of the host's own."""
+    others: dict[str, str] = msgspec.field(default_factory=dict)
+    """Interfaces of the host beside that of its default route, by its addresses at them."""
     router_id: int
     """Tells this group of hosts from others on the same network."""
     order: int

@@ -40,8 +40,12 @@ class KubeVipPod(Context, frozen=True, kw_only=True):
     port: int = 6443
     """The port of the API server of this host, which is that of the address too."""
     interface: str = ""
-    """The interface that gets the address; that of the default route if nothing is said, and the
-    loopback one with BGP."""
+    """The interface that gets the address; if nothing is said, that of the host's own address, and
+    the loopback one with BGP."""
+    own: str = ""
+    """The host's own address, of the same family."""
+    others: dict[str, str] = msgspec.field(default_factory=dict)
+    """Interfaces of the host beside that of its default route, by its addresses at them."""
     bgp: Bgp | None = None
     """How it is announced to routers; by ARP if nothing is said."""
     kubeconfig: str = layout.ADMIN_CONFIG
@@ -64,6 +68,8 @@ class FlannelManifest(Context, frozen=True, kw_only=True):
     """How packets go from host to host."""
     interface: str = ""
     """The interface they go by; that of the default route if nothing is said."""
+    by_host_address: bool = False
+    """Whether that is the interface of the address that the node is known by."""
     mtu: int | None = None
     """The largest packet of a pod; found out if nothing is said."""
     plugins_dir: str = layout.CNI_PLUGINS
@@ -124,6 +130,7 @@ _CILIUM = "registry.internal:5000/cilium"
 _KUBE_VIPS = (
     KubeVipPod(image=_KUBE_VIP, address="10.0.0.10", kubeconfig="/etc/kubernetes/super-admin.conf"),
     KubeVipPod(image=_KUBE_VIP, address="fd00::10", port=8443, interface="eth1"),
+    KubeVipPod(image=_KUBE_VIP, address="10.1.0.10", own="10.1.0.11", others={"10.1.0.11": "eth1"}),
     KubeVipPod(
         image=_KUBE_VIP,
         address="10.0.0.10",
@@ -136,7 +143,9 @@ _KUBE_VIPS = (
 )
 _FLANNELS = (
     FlannelManifest(image=_FLANNEL, plugin_image=_FLANNEL_PLUGIN, ipv4_cidr=_V4),
-    FlannelManifest(image=_FLANNEL, plugin_image=_FLANNEL_PLUGIN, ipv6_cidr=_V6),
+    FlannelManifest(
+        image=_FLANNEL, plugin_image=_FLANNEL_PLUGIN, ipv6_cidr=_V6, by_host_address=True
+    ),
     FlannelManifest(
         image=_FLANNEL,
         plugin_image=_FLANNEL_PLUGIN,
