@@ -96,6 +96,13 @@ def test_every_check_of_a_host_by_itself_is_made() -> None:
     assert JUDGES.keys() >= HELD
 
 
+def test_what_selinux_keeps_from_haproxy_is_told_with_the_way_out() -> None:
+    (of_balancer,) = found("selinux", {"selinux": "enforcing"}, haproxy=True)
+
+    assert "setsebool -P haproxy_connect_any 1" in of_balancer.remedy
+    assert found("selinux", {"selinux": "permissive"}, haproxy=True) == []
+
+
 @pytest.mark.parametrize("check", JUDGES)
 def test_a_host_that_is_as_it_should_be_has_nothing_wrong(check: str) -> None:
     assert found(check) == []
@@ -153,6 +160,13 @@ OTHERS: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, Any], str]] = 
     ),
     ("swap", {"swap_mib": 1024}, {}, {}, "there is swap: 1,024 MiB"),
     ("selinux", {"selinux": "enforcing"}, {}, {}, "SELinux enforces its policy"),
+    (
+        "selinux",
+        {"selinux": "enforcing"},
+        {},
+        {"haproxy": True},
+        "SELinux enforces its policy, by which haproxy has only ports of the web",
+    ),
     ("firewall", {}, {"firewall": "ufw"}, {}, "`ufw` is active"),
     (
         "clock-kept",

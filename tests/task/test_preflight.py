@@ -181,6 +181,16 @@ def test_ports_are_those_of_all_that_comes_with_a_cluster(
     assert "tcp/22" not in ports, "sshd has it already, and may"
 
 
+def test_selinux_has_to_let_haproxy_be_where_it_is_a_service() -> None:
+    keepalived = {"kind": "keepalived", "address": "10.0.0.100"}
+    groups = {**PLANES, "loadbalancer": ["node[3:4]"]}
+
+    found = fits(roleGroups=groups, endpoint=keepalived)
+
+    assert [name for name, fit in found.items() if fit.haproxy] == ["loadbalancer"]
+    assert not any(fit.haproxy for fit in fits(endpoint={"kind": "haproxy"}).values())
+
+
 def test_a_balancer_of_nginx_tells_of_its_health_nowhere() -> None:
     assert "tcp/8081" not in fits(endpoint={"kind": "nginx"})["worker"].ports
 

@@ -64,6 +64,8 @@ class Wanted:
     """An address that one of the hosts will get, and nobody has yet."""
     endpoint_port: int = 6443
     """The port at which it will be reached."""
+    haproxy: bool = False
+    """Whether haproxy will run there as a service of the system, which SELinux confines."""
 
 
 class Found(msgspec.Struct, frozen=True):

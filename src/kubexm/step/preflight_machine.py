@@ -16,6 +16,10 @@ FAMILIES = ("debian", "rhel", "suse")
 _REPOSITORY = "install them, or give the host a repository that has them, such as one on a medium"
 LEAST_FREE_MIB = 1024
 """Of a host that has its part of the cluster already: that takes room, and is there."""
+_HAPROXY = (
+    "let it listen and connect at any port with `setsebool -P haproxy_connect_any 1`, and for"
+    " containers have the policy container-selinux there; or make it permissive with `setenforce 0`"
+)
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 _REBUILT = re.compile(r"4\.18\.0-(\d+)\b.*\.el8")
@@ -148,8 +152,13 @@ def swap(look: Look) -> Iterator[Found]:
 
 
 def selinux(look: Look) -> Iterator[Found]:
-    """SELinux lets containers be."""
-    if look.facts.get("selinux") == "enforcing":
+    """SELinux lets containers be, and haproxy."""
+    if look.facts.get("selinux") != "enforcing":
+        return
+    if look.wanted.haproxy:
+        what = "SELinux enforces its policy, by which haproxy has only ports of the web"
+        yield Found(what, remedy=_HAPROXY)
+    else:
         yield Found("SELinux enforces its policy")
 
 

@@ -8,6 +8,7 @@ import msgspec
 
 from kubexm.common import layout
 from kubexm.common.checks import CHECKS, Among
+from kubexm.common.roles import LOADBALANCER
 from kubexm.config.members import Member
 from kubexm.config.model.kubernetes import KubernetesSpec
 from kubexm.config.rules.listeners import is_kube_node, is_plane
@@ -72,6 +73,7 @@ def _fit(parts: Parts, members: list[Member], arch: Mapping[str, str], cilium: s
         site=tuple(site(declared, first)),
         endpoint=(spec.endpoint.address or "") if first in parts.holders else "",
         endpoint_port=spec.endpoint.port,
+        haproxy=declared.endpoint_kind == "keepalived" and LOADBALANCER in first.roles,
     )
 
 
