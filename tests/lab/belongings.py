@@ -44,9 +44,10 @@ _LOOKS = {
     # Also where the kernel can't load any, and has all that it has built in.
     "module": "ls -1 /sys/module",
     "swap": "cat /proc/swaps",
+    "swap-units": "systemctl list-unit-files --no-legend --no-pager --plain '*.swap'",
     "process": "ps -eo args=",
 }
-_MAY_BE_EMPTY = frozenset({"packets"})
+_MAY_BE_EMPTY = frozenset({"packets", "swap-units"})
 _ATTEMPTS = 3
 _BY_ITSELF = re.compile(
     r"sysctl (fs\.(dentry-state|inode-|file-nr|aio-nr|quota)"

@@ -14,6 +14,7 @@ from tests.runner.hosts import complained, on_this_machine, said, scripted
 from kubexm.errors import CommandFailed, StepFailed
 from kubexm.runner import modules, swap, sysctl
 from kubexm.runner.host import Host
+from kubexm.runner.swap import SwapUnit
 
 KEY = "net.ipv4.ip_forward"
 
@@ -145,6 +146,79 @@ def test_swap_goes_from_the_table_and_comes_back() -> None:
 @given(st.lists(st.sampled_from([*FSTAB.split("\n"), ""])).map("\n".join))
 def test_any_table_comes_back_as_it_was(table: str) -> None:
     assert swap.uncommented(swap.commented(table)) == table
+
+
+UNITS = """\
+Id=dev-disk-by\\x2duuid-1f0c.swap
+LoadState=loaded
+ActiveState=active
+UnitFileState=
+FragmentPath=
+SourcePath=
+
+Id=dev-sda2.swap
+LoadState=loaded
+ActiveState=active
+UnitFileState=generated
+FragmentPath=/run/systemd/generator/dev-sda2.swap
+SourcePath=/etc/fstab
+
+Id=dev-zram0.swap
+LoadState=loaded
+ActiveState=active
+UnitFileState=generated
+FragmentPath=/run/systemd/generator/dev-zram0.swap
+SourcePath=
+
+Id=dev-zram1.swap
+LoadState=masked
+ActiveState=inactive
+UnitFileState=masked
+FragmentPath=/etc/systemd/system/dev-zram1.swap
+SourcePath=
+
+Id=swapfile.swap
+LoadState=loaded
+ActiveState=inactive
+UnitFileState=enabled
+FragmentPath=/etc/systemd/system/swapfile.swap
+SourcePath=
+
+Id=other.swap
+LoadState=loaded
+ActiveState=active
+UnitFileState=disabled
+FragmentPath=/etc/systemd/system/other.swap
+SourcePath=
+"""
+
+
+def test_units_that_turn_swap_on_are_those_that_the_table_does_not_make() -> None:
+    assert swap.units_of(said(UNITS)) == [
+        SwapUnit("dev-zram0.swap", is_active=True, is_own=False),
+        SwapUnit("swapfile.swap", is_active=False, is_own=True),
+    ]
+    assert swap.units_of(complained("System has not been booted with systemd")) == []
+
+
+def test_a_unit_of_swap_is_kept_off_and_let_on_as_it_was() -> None:
+    made = SwapUnit("dev-zram0.swap", is_active=True, is_own=False)
+    written = SwapUnit("swapfile.swap", is_active=False, is_own=True)
+
+    async def work(host: Host) -> None:
+        for unit in (made, written):
+            await swap.keep_off(host, unit)
+            await swap.let_on(host, unit)
+
+    _, connector = scripted(work, {})
+
+    assert connector.changes == [
+        "systemctl mask -- dev-zram0.swap",
+        "systemctl unmask -- dev-zram0.swap",
+        "systemctl start -- dev-zram0.swap",
+        "systemctl disable -- swapfile.swap",
+        "systemctl enable -- swapfile.swap",
+    ]
 
 
 def test_swap_that_does_not_fit_into_memory_says_what_to_do() -> None:

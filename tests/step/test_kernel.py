@@ -10,9 +10,9 @@ from tests.runner import apart
 from tests.step.places import ApartPlace, MemoryLedger, SimPlace
 
 from kubexm.errors import StepFailed
-from kubexm.runner import facts
+from kubexm.runner import facts, services
 from kubexm.runtime.ledger import Book, HostLedger
-from kubexm.sim import Machine, Script, WorldSettings
+from kubexm.sim import Machine, Script, ServiceSettings, WorldSettings
 from kubexm.step.contract import Step
 from kubexm.step.kernel import KernelModule, KernelSettings, NoSwap
 
@@ -220,6 +220,21 @@ def test_without_swap_the_host_tells_so(place: SimPlace) -> None:
 
     assert place.wait(facts.gather(place.host))["swap_mib"] == 0
     assert b"# off by kubexm: /swapfile" in place.wait(place.host.get("/etc/fstab"))
+
+
+def test_units_that_turn_swap_on_by_themselves_are_masked_and_let_on_again(tmp_path: Path) -> None:
+    zram = {"dev-zram0.swap": ServiceSettings(active=True, enabled=True)}
+    place = SimPlace(tmp_path, WorldSettings(machine=Machine(services=zram)))
+    before = place.state()
+
+    assert place.verdict(NoSwap()).reason == "`dev-zram0.swap` turns swap on at boot"
+    place.run(NoSwap())
+    assert place.verdict(NoSwap()).satisfied
+    assert place.wait(services.state(place.host, "dev-zram0.swap")).is_masked
+    place.undo(NoSwap())
+
+    assert place.state() == before
+    place.close()
 
 
 def test_lines_that_an_earlier_run_has_turned_off_stay_so(place: SimPlace) -> None:

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+
+import msgspec
 
 from kubexm.connector.base import C_LOCALE
 from kubexm.errors import StepFailed
-from kubexm.runner import files, text
+from kubexm.runner import files, services, text
 from kubexm.runner.host import Command, Completed, Host
 
 FSTAB = "/etc/fstab"
 _MARK = "# off by kubexm: "
+_OWN_UNITS = "/etc/systemd/system/"
+"""Units here can't be masked: the mask would lie in their place."""
+_PROPERTIES = ("Id", "LoadState", "ActiveState", "UnitFileState", "FragmentPath", "SourcePath")
+_AT_BOOT = frozenset(("enabled", "enabled-runtime", "generated"))
+
+
+class SwapUnit(msgspec.Struct, frozen=True):
+    """A unit that turns swap on at boot, whatever the table of file systems says."""
+
+    name: str
+    is_active: bool
+    is_own: bool
+    """Whether it was written on the host, so that it is disabled and not masked."""
 
 
 def areas_command(host: Host, *, sudo: bool | None = None) -> Command:
@@ -58,6 +73,44 @@ async def turn_on_at_boot(
 ) -> None:
     """Have the swap turned on again that `turn_off_at_boot` has turned off; of these lines."""
     await _edit(host, sudo, partial(uncommented, lines=lines))
+
+
+def units_command(host: Host, *, sudo: bool | None = None) -> Command:
+    """Ask for the units of swap that systemd knows; `units_of` reads the answer."""
+    wanted = f"--property={','.join(_PROPERTIES)}"
+    return host.command("systemctl", "show", wanted, "--", "*.swap", sudo=sudo, env=C_LOCALE)
+
+
+def units_of(answer: Completed) -> list[SwapUnit]:
+    """Those that turn swap on at boot, and are not made of the table of file systems.
+
+    Of generators such as that of zram, and of people; none where systemd does not run.
+    """
+    blocks = answer.text.split("\n\n") if answer.ok else []
+    told = [dict(line.partition("=")[::2] for line in block.splitlines()) for block in blocks]
+    return [unit for unit in map(_unit, told) if unit is not None]
+
+
+def _unit(told: Mapping[str, str]) -> SwapUnit | None:
+    name, load, active, file, fragment, source = (told.get(key, "") for key in _PROPERTIES)
+    # What has no file is the kernel's swap itself, in the words of systemd.
+    if load != "loaded" or not fragment or source == FSTAB:
+        return None
+    unit = SwapUnit(name, active == "active", fragment.startswith(_OWN_UNITS))
+    is_on = file in _AT_BOOT or (unit.is_active and not unit.is_own)
+    return unit if is_on else None
+
+
+async def keep_off(host: Host, unit: SwapUnit, *, sudo: bool | None = None) -> None:
+    """Have a unit turn on no swap at the next boot; `let_on` takes that back."""
+    await (services.disable if unit.is_own else services.mask)(host, unit.name, sudo=sudo)
+
+
+async def let_on(host: Host, unit: SwapUnit, *, sudo: bool | None = None) -> None:
+    """Have a unit turn swap on as before."""
+    await (services.enable if unit.is_own else services.unmask)(host, unit.name, sudo=sudo)
+    if unit.is_active:
+        await services.start(host, unit.name, sudo=sudo)
 
 
 def lines_of(table: str) -> list[str]:

@@ -106,7 +106,7 @@ def unit_name(name: str) -> str:
     return name if PurePosixPath(name).suffix in _UNIT_SUFFIXES else f"{name}.service"
 
 
-_UNIT_SUFFIXES = frozenset((".service", ".socket", ".timer", ".target", ".mount", ".path"))
+_UNIT_SUFFIXES = frozenset((".service", ".socket", ".timer", ".target", ".mount", ".path", ".swap"))
 
 
 def shared_cells(machine: Machine) -> Mapping[str, Value]:

@@ -16,6 +16,7 @@ from kubexm.sim.state import Service
 _FLAGS = frozenset(("--now", "--no-block", "-q", "--quiet", "--no-pager", "--lines=20", "--force"))
 _NOT_FOUND, _NOT_RUNNING = 5, 3
 _NOT_FAILED = 1
+_SWAPS = "*.swap"
 
 
 def systemctl(shell: Shell, args: Sequence[str]) -> Completed:
@@ -26,6 +27,8 @@ def systemctl(shell: Shell, args: Sequence[str]) -> Completed:
     verb, names = words[0], [unit_name(name) for name in words[1:]]
     if verb in _OF_THE_SYSTEM and not names:
         return _OF_THE_SYSTEM[verb](shell)
+    if verb == "show" and words[1:] == [_SWAPS]:
+        return _show_swaps(shell, flags)
     if verb == "show":
         return _show(shell, names, flags)
     if verb in _QUESTIONS:
@@ -206,6 +209,26 @@ def _show(shell: Shell, names: Sequence[str], flags: set[str]) -> Completed:
     if not properties.keys() >= set(asked):
         raise shell.unexpected()
     return said("".join(f"{name}={properties[name]}\n" for name in asked))
+
+
+def _show_swaps(shell: Shell, flags: set[str]) -> Completed:
+    """Units of swap beside those of the table of file systems, which nobody asks for here."""
+    names = (key.removeprefix("service:") for key in sorted(shell.state.keys("service:")))
+    blocks = []
+    for unit in (name for name in names if name.endswith(".swap")):
+        service = known(shell, unit)
+        properties = {
+            "Id": unit,
+            "LoadState": _load_word(service),
+            "ActiveState": condition(shell, service),
+            "UnitFileState": _enabled_word(service),
+            "FragmentPath": f"/run/systemd/generator/{unit}",
+            "SourcePath": "",
+        }
+        if flags != {f"--property={','.join(properties)}"}:
+            raise shell.unexpected()
+        blocks.append("".join(f"{name}={value}\n" for name, value in properties.items()))
+    return said("\n".join(blocks))
 
 
 def _is_stale(shell: Shell, unit: str, service: Service | None) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+import msgspec
+
 from kubexm.errors import CommandFailed
 from kubexm.runner import files, modules, priors, swap, sysctl, text
 from kubexm.runner.host import Command, Completed, Host
@@ -210,9 +212,16 @@ class KernelModule(Step):
         return f"{self.name}\n".encode()
 
 
+_UNITS = "swap-units"
+_Units = list[swap.SwapUnit]
+
+
 @step("no-swap")
 class NoSwap(Step):
-    """The host uses no swap, now and after a boot; its lines in `/etc/fstab` are commented out.
+    """The host uses no swap, now and after a boot.
+
+    Lines in `/etc/fstab` are commented out; units that turn swap on without it, such as that of
+    zram, are masked, and disabled where somebody has written them to `/etc/systemd/system`.
 
     ```yaml
     - name: memory-only
@@ -234,7 +243,8 @@ class NoSwap(Step):
 
     def probe(self, host: Host) -> Sequence[Command]:
         table = files.content_command(host, swap.FSTAB, files.EDITED, sudo=self.sudo)
-        return swap.areas_command(host, sudo=self.sudo), table
+        units = swap.units_command(host, sudo=self.sudo)
+        return swap.areas_command(host, sudo=self.sudo), table, units
 
     def judge(self, answers: Sequence[Completed]) -> Verdict:
         areas = swap.areas_of(answers[0])
@@ -242,21 +252,29 @@ class NoSwap(Step):
         lines = swap.lines_of(text.decoded(table))
         reasons = [f"{path} is in use" for path in areas]
         reasons += [f"`{swap.FSTAB}` turns swap on at boot"] if lines else []
+        units = swap.units_of(answers[2])
+        reasons += [f"`{unit.name}` turns swap on at boot" for unit in units]
         if not reasons:
             return Verdict.holds()
         new = text.encoded(swap.commented(text.decoded(table)))
         return Verdict.needed("; ".join(reasons), "~", text.diff(swap.FSTAB, table, new))
 
     async def run(self, ctx: StepContext) -> None:
-        areas, table = await ctx.host.batch(self.probe(ctx.host))
+        areas, table, told = await ctx.host.batch(self.probe(ctx.host))
         lines = swap.lines_of(text.decoded(files.content(table, swap.FSTAB)))
-        used = list(swap.areas_of(areas))
+        used, units = list(swap.areas_of(areas)), swap.units_of(told)
         await ctx.ledger.remember("swap", {"areas": used, "lines": lines})
+        if units:
+            await ctx.ledger.remember(_UNITS, {"units": msgspec.to_builtins(units)})
         await swap.turn_off_at_boot(ctx.host, sudo=self.sudo)
+        for unit in units:
+            await swap.keep_off(ctx.host, unit, sudo=self.sudo)
         if used:
             await swap.turn_off(ctx.host, sudo=self.sudo)
 
     async def rollback(self, ctx: StepContext) -> None:
+        for unit in msgspec.convert((ctx.ledger.recall(_UNITS) or {}).get("units", []), _Units):
+            await swap.let_on(ctx.host, unit, sudo=self.sudo)
         if (prior := ctx.ledger.recall("swap")) is None:
             return
         await swap.turn_on_at_boot(ctx.host, prior["lines"], sudo=self.sudo)
@@ -267,7 +285,7 @@ class NoSwap(Step):
 
     @property
     def resources(self) -> tuple[str, ...]:
-        return ("swap",)
+        return ("swap", _UNITS)
 
 
 async def _write(ctx: StepContext, path: str, data: bytes, sudo: bool | None) -> None:
