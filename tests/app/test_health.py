@@ -69,7 +69,7 @@ class Demo:
 
     def told(self, cluster: KnownCluster | None = None, without: Sequence[str] = ()) -> list[Told]:
         async def scenario() -> list[Told]:
-            with closing(Reach(self.home, None, Front().vault.reveal, self.world)) as reach:
+            with closing(Reach(self.home, None, Front().vault, self.world)) as reach:
                 ways = [reach.host(host) for host in self.cluster.hosts]
                 async with Runtime.build(
                     RuntimeConfig(hosts=ways, idle=frozenset(without))

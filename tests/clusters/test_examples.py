@@ -138,7 +138,7 @@ def told(outcome: RunOutcome, home: Home) -> list[Told]:
 
     async def asked(world: World) -> list[Told]:
         cluster = known.cluster(home, outcome.graph.name)
-        with closing(Reach(home, None, Front().vault.reveal, world)) as reach:
+        with closing(Reach(home, None, Front().vault, world)) as reach:
             ways = [reach.host(host) for host in cluster.hosts]
             async with Runtime.build(RuntimeConfig(hosts=ways)) as runtime:
                 return await health.asked(runtime, cluster)

@@ -180,12 +180,12 @@ class TestFiles:
         data, path = os.urandom(size), f"/var/tmp/single-{user}-{size}"
 
         async def run(host: SshConnector) -> Any:
-            await host.put(path, data, mode=0o640, owner="ops", group="adm", sudo=True)
+            await host.put(path, data, mode=0o644, owner="ops", group="adm", sudo=True)
             return await host.stat(path, sudo=True), await host.get(path, sudo=True)
 
         found, content = on(to(lab_network, "node1", user), run, sudo=True)
 
-        assert (found.mode, found.owner, found.group) == (0o640, "ops", "adm")
+        assert (found.mode, found.owner, found.group) == (0o644, "ops", "adm")
         assert content == data
 
     def test_are_uploaded(self, lab_network: Lab, tmp_path: Path, user: str) -> None:
@@ -201,6 +201,16 @@ class TestFiles:
         root = lab_network.root("node1")
         assert (root / path.lstrip("/")).read_bytes() == source.read_bytes()
         assert list((root / "tmp").glob("kubexm.*")) == []
+
+    @pytest.mark.parametrize("way", ["forced", "cut"])
+    def test_what_is_private_is_refused_where_it_would_stand_in_a_command_line(
+        self, lab_network: Lab, way: str
+    ) -> None:
+        async def run(host: SshConnector) -> None:
+            with pytest.raises(Refused, match="the host hands on no input"):
+                await host.put("/var/tmp/private", b"secret", mode=0o600)
+
+        on(to(lab_network, "node1", way), run)
 
     def test_input_that_was_laid_down_is_removed_when_it_fails(self, lab_network: Lab) -> None:
         async def run(host: SshConnector) -> None:

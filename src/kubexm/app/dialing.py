@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 from kubexm.common.secrets import SecretRef
@@ -14,16 +13,16 @@ from kubexm.connector.ssh.calls import Calls
 from kubexm.connector.ssh.connector import SshConnector
 from kubexm.connector.ssh.dial import Dialer
 from kubexm.connector.ssh.target import Credentials, HostKeys, Target
+from kubexm.runtime.secrets import SecretVault
 from kubexm.spec.inventory import InventoryHost
-
-Reveal = Callable[[SecretRef], str]
 
 
 class Dialing:
     """Makes connectors that share keys, known hosts and bastions."""
 
-    def __init__(self, reveal: Reveal, calls: Calls) -> None:
-        self._reveal = reveal
+    def __init__(self, vault: SecretVault, calls: Calls) -> None:
+        self._reveal = vault.reveal
+        self._holds_secret = vault.is_in
         self._dialer = Dialer(calls)
 
     def connector(
@@ -32,7 +31,13 @@ class Dialing:
         """The way to one host."""
         target = self._target(host.address, settings)
         return SshConnector(
-            target, self._dialer, name=host.name, sudo=host.sudo, claim=claim, state_dir=state_dir
+            target,
+            self._dialer,
+            name=host.name,
+            sudo=host.sudo,
+            claim=claim,
+            state_dir=state_dir,
+            holds_secret=self._holds_secret,
         )
 
     def close(self) -> None:

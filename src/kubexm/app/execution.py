@@ -218,7 +218,7 @@ async def _runtime(job: Job, front: Front, home: Home) -> AsyncIterator[Runtime]
             if job.claim is not None:
                 world.claim(job.claim)
         needed = visits.named(job.graph, job.hosts, job.state.former)
-        reach = stack.enter_context(closing(Reach(home, job.claim, front.vault.reveal, world)))
+        reach = stack.enter_context(closing(Reach(home, job.claim, front.vault, world)))
         reach.call(_reached(job))
         config = RuntimeConfig(
             hosts=[reach.host(host) for host in needed],

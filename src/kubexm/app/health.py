@@ -35,7 +35,7 @@ async def health(cluster: KnownCluster, front: Front, home: Home) -> list[Told]:
     if cluster.world is not None:
         message = f"the cluster `{cluster.name}` is simulated: it has no health of its own"
         raise InvalidInput(message, hint="make it on real hosts, without `--simulate`")
-    with closing(Reach(home, None, front.vault.reveal, None)) as reach:
+    with closing(Reach(home, None, front.vault, None)) as reach:
         reach.call(cluster.hosts)
         ways = [reach.host(host) for host in cluster.hosts]
         async with Runtime.build(RuntimeConfig(hosts=ways, secrets=front.vault)) as runtime:

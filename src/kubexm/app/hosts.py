@@ -101,7 +101,7 @@ async def opened(
             from kubexm.sim.world import World
 
             simulated = stack.enter_context(closing(World.open(world)))
-        reach = stack.enter_context(closing(Reach(home, None, front.vault.reveal, simulated)))
+        reach = stack.enter_context(closing(Reach(home, None, front.vault, simulated)))
         reach.call(hosts)
         ways = [reach.host(host) for host in hosts]
         # First as who logs in: a sudo that does not work makes no host unreachable.

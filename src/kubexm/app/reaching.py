@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kubexm.common.paths import Home
-from kubexm.common.secrets import SecretRef
 from kubexm.config.connection import SshSettings
 from kubexm.connector.base import Claim, Connector
 from kubexm.connector.hostlock import HostLock
@@ -15,13 +14,13 @@ from kubexm.connector.local import LocalConnector
 from kubexm.connector.ssh.calls import Calls
 from kubexm.connector.ssh.target import SSH_PORT
 from kubexm.runtime.build import HostConfig
+from kubexm.runtime.secrets import SecretVault
 from kubexm.spec.inventory import InventoryHost
 
 if TYPE_CHECKING:
     from kubexm.app.dialing import Dialing
     from kubexm.sim.world import World
 
-Reveal = Callable[[SecretRef], str]
 STATE = "/var/lib/kubexm"
 OWN_STATE = ".local/state/kubexm"
 """Below the home directory of a user that can't become root."""
@@ -31,11 +30,11 @@ class Reach:
     """Makes the connectors of one job, and lets go of what they share."""
 
     def __init__(
-        self, home: Home, claim: Claim | None, reveal: Reveal, world: World | None
+        self, home: Home, claim: Claim | None, vault: SecretVault, world: World | None
     ) -> None:
         self._home = home
         self._claim = claim
-        self._reveal = reveal
+        self._vault = vault
         self._world = world
         self._calls = Calls()
         self._dialing: Dialing | None = None
@@ -81,7 +80,7 @@ class Reach:
     @property
     def _ssh(self) -> Dialing:
         if self._dialing is None:
-            self._dialing = load_dialing()(self._reveal, self._calls)
+            self._dialing = load_dialing()(self._vault, self._calls)
         return self._dialing
 
 

@@ -57,6 +57,10 @@ class SecretVault:
         # The longest first, or the rest of a secret that holds another one would be shown.
         self._hidden.sort(key=len, reverse=True)
 
+    def is_in(self, text: str) -> bool:
+        """Whether a text has a known secret in it."""
+        return any(value in text for value in self._hidden)
+
     def redact(self, text: str) -> str:
         """The text without any known secret."""
         for value in self._hidden:

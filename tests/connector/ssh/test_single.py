@@ -41,6 +41,39 @@ def test_a_script_arrives_whole_where_no_shell_reads_it(text: str) -> None:
     assert said(shown(Form(is_parsed=False), text).split()) == f"{text}\n"
 
 
+@pytest.mark.parametrize("shell", [*PARSING, []], ids=lambda words: " ".join(words) or "none")
+def test_a_script_that_is_told_is_in_no_command_line(shell: list[str]) -> None:
+    script = b"cat; echo 'correct horse'\n"
+    entry = ScriptEntry(None, Form(is_parsed=bool(shell)), script, told=True)
+    command = [*shell, "-c", entry.command] if shell else entry.command.split()
+    pipe = subprocess.PIPE
+
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, bufsize=0) as running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        told = b""
+        while not (told := entry.hear(running.stdout.readline())):
+            pass
+        running.stdin.write(told + b"input ")
+        running.stdin.close()
+        said = running.stdout.read()
+
+    assert told == script
+    assert "horse" not in entry.command
+    assert said == b"input correct horse\n"
+
+
+def test_a_script_is_told_once_the_password_was_given() -> None:
+    entry = ScriptEntry(Become("sudo", "correct horse"), Form(), b"id\n", told=True)
+    prompt = entry.command.partition(" -p ")[2].partition(" ")[0]
+    ready = entry.command.partition("echo ")[2].partition(";")[0]
+
+    said = (prompt, f"{ready}\n", "more")
+    heard = [(entry.hear(text.encode()), entry.is_open) for text in said]
+
+    assert heard == [(b"correct horse\n", False), (b"id\n", True), (b"", True)]
+
+
 @pytest.mark.parametrize("way", ["sudo", "su"])
 def test_a_password_that_can_not_be_handed_over_is_not_asked_for(way: Way) -> None:
     entry = ScriptEntry(Become(way, "correct horse"), Form(has_input=False), b"id")

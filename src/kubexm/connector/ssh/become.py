@@ -126,22 +126,44 @@ class Form(msgspec.Struct, frozen=True):
             return f"""'eval "$(echo {text}|base64 -d)"'"""
         return f'eval${{IFS}}"$(echo${{IFS}}{text}|base64${{IFS}}-d)"'
 
+    def told(self, ready: str, size: int) -> str:
+        """A word for `sh -c` that says that it listens, and runs a script of so many bytes."""
+        if self.is_parsed:
+            return f"""'echo {ready}; eval "$(head -c {size})"'"""
+        return f'echo${{IFS}}{ready};eval${{IFS}}"$(head${{IFS}}-c${{IFS}}{size})"'
+
 
 class ScriptEntry(Entry):
-    """The way to a shell that has its one script from the beginning."""
+    """The way to a shell that runs one script.
 
-    def __init__(self, become: Become | None, form: Form, script: bytes) -> None:
+    `told`: the script is told to it once it listens, so that nobody sees it who sees command lines.
+    """
+
+    def __init__(
+        self, become: Become | None, form: Form, script: bytes, *, told: bool = False
+    ) -> None:
         if become is not None and not form.has_input:
             become = replace(become, password=None)
         super().__init__(become)
         self._form = form
         self._script = script
+        self._told = told
+        self.is_open = self.is_open and not told
 
     @property
     def command(self) -> str:
         # Neither `exec` nor a path: a restricted shell knows none of these.
-        word = self._form.word(self._script)
+        if self._told:
+            word = self._form.told(self._ready, len(self._script))
+        else:
+            word = self._form.word(self._script)
         return f"sh -c {word}" if self._become is None else self._entered(self._become, word)
+
+    def hear(self, data: bytes) -> bytes:
+        was_open = self.is_open
+        answer = super().hear(data)
+        begins = self._told and self.is_open and not was_open
+        return self._script if begins else answer
 
     def _unanswered(self) -> Refused:
         if self._form.has_input:

@@ -43,12 +43,16 @@ from kubexm.connector.ssh.lanes import Lanes
 from kubexm.connector.ssh.lock import RemoteLock
 from kubexm.connector.ssh.target import Target
 from kubexm.connector.ssh.transfer import SMALL, Upload
-from kubexm.errors import ConnectionLost, KubexmError, StepFailed, TimedOut
+from kubexm.errors import ConnectionLost, KubexmError, Refused, StepFailed, TimedOut
 
 OUTPUT_LIMIT = 1 << 20
 """Bytes kept of the beginning, and as many of the end, of what a command writes."""
 
 
+_HAND_ON = (
+    "let what stands in front of commands there, such as `ForceCommand` of sshd, leave them their"
+    " standard input; or log in as a user with a shell"
+)
 _PLAIN = re.compile(rb"[\t\n\x20-\x7e]*")
 """What every shell takes for what it is."""
 
@@ -67,14 +71,20 @@ class SshConnector:
         state_dir: str = "/var/lib/kubexm",
         output_limit: int = OUTPUT_LIMIT,
         grace: float = 2.0,
+        holds_secret: Callable[[str], bool] | None = None,
     ) -> None:
-        """`sudo`: who logs in may become root, and all that changes the host is done by root."""
+        """`sudo`: who logs in may become root, and all that changes the host is done by root.
+
+        `holds_secret`: whether a text has a secret in it, which never stands in a command line.
+        """
         self._target = target
         self._dialer = dialer
         self._name = name or target.address
         self._wants_root = sudo
         self._user = ""
         self._lock = RemoteLock(state_dir, claim, name) if claim is not None else None
+        self._state_dir = state_dir
+        self._holds_secret = holds_secret
         self._output_limit = output_limit
         self._grace = grace
         self._connection: asyncssh.SSHClientConnection | None = None
@@ -140,6 +150,8 @@ class SshConnector:
         return [known[n] for n in range(len(commands))]
 
     async def _asked(self, shell: Lane, commands: Sequence[Command]) -> list[Completed]:
+        for command in commands:
+            self._require_no_secret(shell, command)
         requests = [self._looked_at(command) for command in commands]
         return await shell.ask(requests, None, self._output_limit)
 
@@ -154,6 +166,8 @@ class SshConnector:
         sudo: bool = False,
     ) -> None:
         """Write a file atomically."""
+        if not self._shells.holds and (self._is_private(path, mode) or self._is_secret(data)):
+            await self._require_a_private_way(path, sudo=sudo)
         looks = wanted(mode, owner, group)
         command = writing(path, data, looks, sudo=sudo)
         if not self.is_own(command):
@@ -187,6 +201,8 @@ class SshConnector:
             if progress is not None:
                 progress(source.size, source.size)
             return True
+        if not self._shells.holds and self._is_private(path, mode):
+            await self._require_a_private_way(path, sudo=sudo)
         upload = Upload(self, source, path, sudo=sudo, progress=progress)
         async with self._dialer.bulk:
             return await upload.run(wanted(mode, owner, group))
@@ -201,6 +217,7 @@ class SshConnector:
     async def hand(self, command: Command, data: AsyncIterable[bytes], size: int) -> Completed:
         """Run a command to its end that reads as many bytes as these."""
         async with self._shells.taken(root=self._as_root(command)) as shell:
+            self._require_no_secret(shell, command)
             inner = self._inner(command) if self.is_own(command) else self._keeping(command, size)
             return await self._obeyed(
                 shell, command, lambda asks: self._handed(shell, inner, data, None, asks=asks)
@@ -226,6 +243,29 @@ class SshConnector:
         async with self._shells.taken(root=self._as_root(command)) as shell:
             (answer,) = await shell.ask((self._looked_at(command),))
         return answer
+
+    def _is_private(self, path: str, mode: int | None) -> bool:
+        """Whether not everyone may read a file; what we keep there ourselves tells no secret."""
+        is_public = mode is None or mode & 0o004
+        return not is_public and not path.startswith(f"{self._state_dir}/")
+
+    def _is_secret(self, data: bytes) -> bool:
+        return self._holds_secret is not None and self._holds_secret(data.decode(errors="replace"))
+
+    async def _require_a_private_way(self, path: str, *, sudo: bool) -> None:
+        """What is not for everyone gets to the host by a way that nobody sees."""
+        async with self._shells.taken(root=sudo or self._wants_root) as shell:
+            if not shell.has_input:
+                message = f"`{path}` is not for everyone to read, and the host hands on no input"
+                raise Refused(f"{message}: it would stand in a command line", hint=_HAND_ON)
+
+    def _require_no_secret(self, shell: Lane, command: Command) -> None:
+        if shell.has_input:
+            return
+        words = (*command.argv, *command.env.values())
+        if self._is_secret(command.stdin) or any(self._is_secret(one.encode()) for one in words):
+            message = f"`{command.argv[0]}` is given a secret, and the host hands on no input"
+            raise Refused(f"{message}: it would stand in a command line", hint=_HAND_ON)
 
     @property
     def _shells(self) -> Lanes:
@@ -286,6 +326,7 @@ class SshConnector:
     async def _run(self, shell: Lane, command: Command, sink: LineSink | None) -> Completed:
         if command.argv == BOOT and shell.group:
             return Completed(0, f"{shell.group[-1].partition(' ')[0]}\n".encode())
+        self._require_no_secret(shell, command)
         tell = self._kept if len(command.stdin) > INLINE else self._told
         return await self._obeyed(
             shell, command, lambda asks: tell(shell, command, sink, asks=asks)

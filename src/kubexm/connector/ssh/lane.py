@@ -43,6 +43,10 @@ class Lane(Protocol):
         """
 
     @property
+    def has_input(self) -> bool:
+        """Whether what it is told is no part of a command line, which others may see."""
+
+    @property
     def is_over(self) -> bool:
         """Whether nothing of it runs any more."""
 

@@ -59,6 +59,11 @@ class Lanes:
         finally:
             self._give_back(shell)
 
+    @property
+    def holds(self) -> bool:
+        """Whether a shell is known to stay."""
+        return self._holds
+
     async def close(self) -> None:
         """Let go of all shells."""
         for ender in self._enders.values():

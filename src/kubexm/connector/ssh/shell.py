@@ -101,6 +101,10 @@ class Shell(asyncssh.SSHClientSession[bytes]):
         self.is_enrolled = True
 
     @property
+    def has_input(self) -> bool:
+        return True
+
+    @property
     def is_over(self) -> bool:
         return self._over.done()
 
@@ -205,7 +209,8 @@ class Shell(asyncssh.SSHClientSession[bytes]):
         """What is said before the shell is there."""
         try:
             if answer := self._entry.hear(data):
-                self._channel.write(answer)
+                with suppress(OSError):  # it may have been let go of
+                    self._channel.write(answer)
         except Refused as error:
             self._enter(error)
         if self._entry.is_open:

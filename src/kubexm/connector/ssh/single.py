@@ -1,8 +1,8 @@
 """Where no shell can be held: each request is a command of its own, on a channel of its own.
 
 Some hosts hand no input to what they run, or have a login shell that starts no other. The requests
-are the same as those to a shell that stays, and so are the answers; they only travel as the text
-of a command.
+are the same as those to a shell that stays, and so are the answers; they only travel as input of
+a command of their own, or where none is handed to it as its text.
 """
 
 from __future__ import annotations
@@ -38,11 +38,18 @@ class Script(Shell):
     """A shell that runs one script and ends."""
 
     def __init__(
-        self, become: Become | None, form: Form, requests: Sequence[str], mark: str | None = None
+        self,
+        become: Become | None,
+        form: Form,
+        requests: Sequence[str],
+        mark: str | None = None,
+        *,
+        told: bool = False,
     ) -> None:
+        """`told`: the host gets the script as input, and not as the text of a command."""
         mark = mark or secrets.token_hex(16)
         text = frames.joined((frames.started(mark), frames.GROUP, *requests))
-        entry = ScriptEntry(become, form, text)
+        entry = ScriptEntry(become, form, text, told=told)
         super().__init__(entry)
         self._command = entry.command
         self._started, self._group = Answer(), Answer()
@@ -207,6 +214,10 @@ class Single:
         self.is_enrolled = True
 
     @property
+    def has_input(self) -> bool:
+        return self._sessions.form.has_input
+
+    @property
     def is_over(self) -> bool:
         return self._script is None or self._script.is_over
 
@@ -250,7 +261,9 @@ class Single:
     ) -> Script:
         tries = _TRIES
         while True:
-            self._script = script = Script(self._become, self._sessions.form, requests, mark)
+            form = self._sessions.form
+            script = Script(self._become, form, requests, mark, told=form.has_input)
+            self._script = script
             script.expect(answers)
             try:
                 await self._sessions.open(script)
