@@ -215,6 +215,21 @@ def test_what_a_cluster_stands_on_can_not_change_while_it_lives(
     )
 
 
+def test_pools_of_calico_stay_as_they_were_made(kubexm: Kubexm, file: Path) -> None:
+    network = "network: {plugin: calico, calico: {encapsulation: ipip, blockSize: 26}}"
+    calico = FILE.replace("network: {plugin: routed}", network)
+    file.write_text(calico)
+    created(kubexm, file)
+    file.write_text(calico.replace("ipip", "vxlan").replace("26", "24"))
+
+    refused = kubexm("create", "cluster", "-f", file, "--simulate")
+
+    assert refused.code == 2
+    said = "spec.network.calico.{}: found `{}`, but the cluster has `{}`"
+    assert said.format("encapsulation", "vxlan", "ipip") in refused.err
+    assert said.format("blockSize", "24", "26") in refused.err
+
+
 def test_kube_proxy_neither_comes_nor_goes(kubexm: Kubexm, file: Path) -> None:
     cilium = FILE.replace("routed", "cilium")
     file.write_text(cilium.replace("ECDSA-P256}", "ECDSA-P256}, kubeProxy: {mode: none}"))

@@ -29,6 +29,8 @@ _LASTING: tuple[DataPath, ...] = (
     ("network", "serviceCIDR"),
     ("network", "nodeMask"),
     ("network", "nodeMaskIpv6"),
+    ("network", "calico", "encapsulation"),
+    ("network", "calico", "blockSize"),
     ("dns", "domain"),
     ("endpoint", "kind"),
     ("endpoint", "domain"),
