@@ -11,6 +11,7 @@ import pytest
 
 from kubexm.cli.commands import app
 from kubexm.cli.main import guarded
+from kubexm.common.paths import Home
 
 ROOT = Path(__file__).parents[1]
 TUTORIAL = ROOT / "docs" / "tutorial"
@@ -150,6 +151,21 @@ def test_a_pipeline_in_a_guide_ends_as_the_guide_says(
 def test_a_document_shows_commands_that_exist(document: Path) -> None:
     for command in commands(document):
         app.parse_args(command, exit_on_error=False, print_error=False)
+
+
+@pytest.mark.parametrize("document", GUIDES, ids=name)
+def test_a_document_removes_nothing_that_real_clusters_stand_on(
+    document: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("KUBEXM_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    usual = Home.from_environment()
+    kept = {usual.state, usual.data, usual.artifacts, usual.clusters, usual.worlds}
+
+    lines = (line for found in blocks(document, "console") for line in found["body"].splitlines())
+    removed = {word for line in lines if line.startswith("$ rm ") for word in line.split()}
+
+    assert {Path(word).expanduser() for word in removed} & kept == set()
 
 
 @pytest.mark.parametrize("guide", ["create-a-cluster", "describe-a-cluster"])
