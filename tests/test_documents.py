@@ -12,6 +12,9 @@ import pytest
 from kubexm.cli.commands import app
 from kubexm.cli.main import guarded
 from kubexm.common.paths import Home
+from kubexm.resource import catalog
+from kubexm.resource.needs import Needs, Proxy
+from kubexm.resource.parts import system_parts
 
 ROOT = Path(__file__).parents[1]
 TUTORIAL = ROOT / "docs" / "tutorial"
@@ -178,6 +181,25 @@ def test_the_first_file_of_a_guide_is_written_and_sound(
     assert first[:2] == ["config", "init"]
     assert guarded(first) == 0
     assert guarded(["config", "validate", "-f", "cluster.yaml"]) == 0
+
+
+@pytest.mark.parametrize("proxy", ["iptables", "ipvs", "nftables"])
+def test_the_guide_to_sites_without_a_network_names_every_package_that_hosts_need(
+    proxy: Proxy,
+) -> None:
+    guide = (ROOT / "docs/howto/air-gapped-install.md").read_text()
+    needs = Needs(
+        kubernetes="v1.36.4",
+        endpoint="keepalived-haproxy",
+        proxy=proxy,
+        storage=("local-path", "nfs"),
+        keeps_time=True,
+    )
+
+    parts = [part.package for part in system_parts(needs)]
+    names = [name for part in parts for name in catalog.load().packages(part, "apt")]
+
+    assert [name for name in names if f"`{name}`" not in guide] == []
 
 
 def test_both_readmes_show_the_same_commands_and_outputs() -> None:
