@@ -1,4 +1,4 @@
-"""Random plans: valid graphs of every shape the design knows, for property tests of all layers.
+"""Random plans: valid graphs of every shape there is, for property tests of all layers.
 
 `dags` draws edges freely (not series-parallel), `fragments` uses the algebra, with scopes, hooks
 and compensations; `graphs` is either. All hosts of a graph are `h1`, `h2`, …; all ids are paths

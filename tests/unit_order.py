@@ -1,7 +1,7 @@
 """Which unit waits for which, worked out from a graph the slow and obvious way.
 
-The words of the design, unit by unit and without any shortcut: what schedulers, selections and
-pictures do cleverly is compared with this.
+The words of docs/explanation/how-a-run-is-scheduled.md, unit by unit and without any shortcut: what
+schedulers, selections and pictures do cleverly is compared with this.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _closure(direct: Order) -> Order:
 
 
 class _Words:
-    """The sentences about edges and holes in the design, one method each."""
+    """What that page says of edges and holes, one method for each rule."""
 
     def __init__(self, graph: ExecutionGraph) -> None:
         self._graph = graph

@@ -2,7 +2,8 @@
 
 Nothing here knows how the engine works. `life` says how a unit ends that is left alone, `Tale`
 orders what happened by unit, `Failures` weighs the failures in the order they happened, `Slots`
-counts who held what. All by brute force: the words of the design, without any shortcut.
+counts who held what. All by brute force: the words of docs/explanation, on how a run is scheduled
+and on what a failure costs, without any shortcut.
 """
 
 from __future__ import annotations

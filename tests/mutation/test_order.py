@@ -1,4 +1,4 @@
-"""The order of a plan by as few edges as possible, compared with the words of the design."""
+"""The order of a plan by as few edges as possible, compared with the slow and obvious way."""
 
 from __future__ import annotations
 
