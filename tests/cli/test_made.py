@@ -61,6 +61,7 @@ def test_a_person_sees_nodes_the_endpoint_and_that_it_is_simulated(
     assert "endpoint:    https://10.0.0.11:6443 (single)" in told
     assert "control1  10.0.0.11  control-plane  v1.36.4" in told
     assert "worker1   10.0.0.21  worker         v1.36.4" in told
+    assert "kubexm delete cluster demo --simulate  take the cluster away" in told
     assert "kubexm health" not in told
     assert "kubexm kubeconfig" not in told
 

@@ -85,7 +85,7 @@ def _next(cluster: KnownCluster, home: Home) -> dict[str, str]:
     name = cluster.name
     look = {f"kubexm get cluster {name}": "look at it again"}
     if cluster.world is not None:
-        return {**look, _end(name, Path(cluster.world), home): "take the simulation away"}
+        return {**look, _end(name, Path(cluster.world), home): "take the cluster away"}
     return {
         f"kubexm kubeconfig {name} --merge": "let kubectl in",
         f"kubexm health {name}": "ask it how it is",
