@@ -231,6 +231,22 @@ async def test_an_address_where_nobody_is_and_a_file_that_is_not_there_are_told_
     assert silent.why == "no answer from http://127.0.0.1:1/kubelet: connection refused"
 
 
+async def test_a_repository_of_charts_may_be_a_directory(tmp_path: Path) -> None:
+    entries = "entries:\n  shop:\n  - version: 1.0.0\n    urls: [shop-1.0.0.tgz]\n"
+    (tmp_path / "index.yaml").write_text(entries)
+    there = ChartRelease(name="shop", version="1.0.0", repository=tmp_path.as_uri())
+    newer = ChartRelease(name="shop", version="2.0.0", repository=tmp_path.as_uri())
+    nowhere = ChartRelease(name="shop", version="1.0.0", repository=(tmp_path / "no").as_uri())
+
+    async with asking(Options(), {}) as ask:
+        found, lacking, missing = [await ask.chart(one) for one in (there, newer, nowhere)]
+
+    assert found == Answer("has")
+    assert (lacking.word, missing.word) == ("lacks", "lacks")
+    assert "has no chart `shop` `2.0.0`" in lacking.why
+    assert f"can't read `{tmp_path}/no/index.yaml`" in missing.why
+
+
 async def test_what_has_no_address_or_no_version_can_t_be_had() -> None:
     chart = ChartRelease(name="shop", version="", repository="oci://r.lan/charts")
     async with asking(Options(), {}) as ask:

@@ -12,6 +12,7 @@ import httpx
 import msgspec
 from msgspec.structs import replace
 
+from kubexm.common.threads import in_thread
 from kubexm.errors import InvalidFile, InvalidInput, KubexmError, Refused, StepFailed
 from kubexm.resource import charts, http, images, s3, sources
 from kubexm.resource.catalog import ChartRelease
@@ -134,12 +135,15 @@ class Asking:
         return await self._any_registry(name)
 
     async def _listed(self, chart: ChartRelease) -> Answer:
-        url = f"{chart.repository.rstrip('/')}/index.yaml"
+        url = charts.address(chart.repository)
         try:
-            response = await self._client.get(url)
-            if response.status_code != httpx.codes.OK:
-                return _of_status(response.status_code, shown(url))
-            charts.chosen(chart, charts.listed(response.text, chart.name))
+            index = await in_thread(charts.at_hand, chart.repository)
+            if index is None:
+                response = await self._client.get(url)
+                if response.status_code != httpx.codes.OK:
+                    return _of_status(response.status_code, shown(url))
+                index = response.text
+            charts.chosen(chart, charts.listed(index, chart.name))
         except httpx.HTTPError as error:
             why = f"no answer from {shown(url)}: {http.reason(error, self._options.web)}"
             return Answer("silent", why)

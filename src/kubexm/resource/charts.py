@@ -86,14 +86,23 @@ def chosen(chart: ChartRelease, releases: Sequence[Release]) -> Release:
     raise StepFailed(message, hint=f"{newest}{_LOOK}")
 
 
+def address(repository: str) -> str:
+    """Where the index of a repository is, which lists all its charts."""
+    return f"{repository.rstrip('/')}/index.yaml"
+
+
+def at_hand(repository: str) -> str | None:
+    """The index of a repository that is a directory of this machine; None of any other."""
+    path = _path(address(repository))
+    return None if path is None else _read(path).decode("utf-8", "replace")
+
+
 async def _index(chart: ChartRelease, options: Options) -> str:
-    """The index of a repository, which lists all its charts."""
-    url = f"{chart.repository.rstrip('/')}/index.yaml"
+    url = address(chart.repository)
     if chart.repository.startswith("s3://"):
         raise InvalidInput(f"found {url}, want a repository and no bucket", hint=_ELSEWHERE)
-    path = _path(url)
-    data = await (_download(url, options) if path is None else in_thread(_read, path))
-    return data.decode("utf-8", "replace")
+    index = await in_thread(at_hand, chart.repository)
+    return (await _download(url, options)).decode("utf-8", "replace") if index is None else index
 
 
 def _path(url: str) -> Path | None:
