@@ -19,7 +19,7 @@ app = App(
     # A flag that is not given is off, and a list is empty: nobody needs to be told.
     default_parameter=Parameter(show_default=lambda value: value or None),
 )
-hosts = App(name="hosts", help="Look at the hosts of a pipeline.", sort_key=4)
+hosts = App(name="hosts", help="Look at the hosts of a file.", sort_key=4)
 config = App(name="config", help="Look at a cluster file.", sort_key=6)
 catalog = App(name="catalog", help="Look at the catalog of components.", sort_key=7)
 templates = App(name="templates", help="Look at the templates of files on hosts.", sort_key=7)
@@ -86,7 +86,7 @@ app.command(hosts)
 hosts.command(
     "kubexm.cli.hosts:check",
     name="check",
-    help="Connect to the hosts of a pipeline: what they are, and what is wrong with each.",
+    help="Connect to the hosts of a file: what they are, and what is wrong with each.",
 )
 app.command(task)
 app.command(config)

@@ -63,7 +63,7 @@ LiteralSecrets = Annotated[
     Parameter(
         name="--allow-literal-secrets",
         negative=(),
-        help="Accept passwords and keys written out in the file or in --set.",
+        help="Accept passwords and keys that are written out.",
     ),
 ]
 OnFailureFlag = Annotated[
@@ -71,7 +71,7 @@ OnFailureFlag = Annotated[
     Parameter(
         name="--on-failure",
         help="What a failure stops: what depends on it, everything, or everything and then"
-        " what this run has changed is undone; by default as the pipeline says.",
+        " what this run has changed is undone; by default as the file says.",
     ),
 ]
 Force = Annotated[

@@ -1,4 +1,4 @@
-"""Commands on the hosts of a pipeline."""
+"""Commands on the hosts of a pipeline or a cluster."""
 
 from __future__ import annotations
 

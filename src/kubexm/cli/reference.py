@@ -26,13 +26,24 @@ _CLOSING = """## Exit codes
 
 | code | meaning |
 |---|---|
-| 0 | Done; for `--check`, every unit could be looked at; for `hosts check`, all is well. |
-| 1 | Failed or rolled back, a host is not well, or the state of runs can't be read or written. |
+| 0 | Done; for `--check`, every unit could be looked at; for a command that asks, all is well. |
+| 1 | Failed or rolled back, what was asked for is not well, or what is kept can't be used. |
 | 2 | Wrong usage or invalid input; nothing was changed. |
 | 3 | Cancelled: the run can be resumed, or had not begun and nothing was changed. |
 | 4 | Refused, because another run works on the same name. |
-| 5 | Done, without the hosts that were quarantined on the way. |
+| 5 | Done, without the hosts that were quarantined on the way; for `preflight`, fit without some. |
 | 130 | Killed by a second SIGINT; the run can be resumed. |
+
+Of a command that asks, 1 means:
+
+| command | what was found |
+|---|---|
+| `hosts check` | a host that can't be reached, or has something wrong |
+| `preflight` | a host that is not fit for its part, or something that can't be had |
+| `health` | something that is wrong with the cluster; a warning alone is none |
+| `bundle verify` | a bundle that is damaged |
+| `bundle check` | a bundle that lacks something |
+| `get clusters` | a database that can't be used; the clusters in others are shown |
 
 [Errors](errors.md) has the errors behind 1, 2 and 4.
 
@@ -97,16 +108,36 @@ A selection that leaves nothing is refused.
 
 | variable | meaning |
 |---|---|
-| `KUBEXM_HOME` | The directory for all that kubexm keeps: `state` and `data` are below it. |
+| `KUBEXM_HOME` | The directory for all that kubexm keeps: `state`, `data`, `cache` are below it. |
 | `XDG_STATE_HOME` | Without `KUBEXM_HOME`: where `kubexm/` with the state is. |
 | `XDG_DATA_HOME` | Without `KUBEXM_HOME`: where `kubexm/` with the data is. |
+| `XDG_CACHE_HOME` | Without `KUBEXM_HOME`: where `kubexm/` with the cache is. |
+| `KUBECONFIG` | What `--merge` changes, its first file; without it, `~/.kube/config`. |
+| `SSH_AUTH_SOCK` | The agent that is asked for keys, unless a file says `agent: false`. |
+| `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` | The proxy by which this machine fetches things. |
+| `NO_PROXY` | Names, domains, addresses and networks that it reaches without one. |
+| `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL` | Where buckets (`s3://`) are, if not at AWS. |
+| `AWS_REGION` | Their region, if not `us-east-1`. |
+| `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` | Who we are there, if that is asked. |
+| `AWS_SESSION_TOKEN` | The token that goes with a key for a while. |
+| `TERM` | With `dumb`, a run shows plain lines on a terminal too. |
 
-Without any of them, state is in `~/.local/state/kubexm` and data in `~/.local/share/kubexm`.
+Variables of proxies may be in small letters too.
+[Fetch from your own sites](../howto/fetch-from-your-own-sites.md) shows how they are used.
+
+Without the first four, state is in `~/.local/state/kubexm` and data in `~/.local/share/kubexm`.
 
 | place | what is there |
 |---|---|
 | state, `kubexm.db` | The runs on real hosts: graphs, results, logs, ledger, locks. |
-| data, `worlds/NAME/` | The simulated hosts of a pipeline, with a `kubexm.db` of their own. |
+| state, `kubexm.key` | Opens the secrets in the database, those of clusters too. |
+| data, `clusters/NAME/admin.conf` | Lets whoever has it into a cluster, with all rights. |
+| data, `artifacts/` | Programs, images and charts that were fetched; they can be had again. |
+| data, `worlds/NAME/` | The simulated hosts of a pipeline or a cluster, with their own database. |
+
+Guard `kubexm.db` and `kubexm.key`, and back them up together.
+A database gives out its secrets to its own key only.
+[Create a cluster](../howto/create-a-cluster.md#back-up-this-machine) says how.
 """
 
 

@@ -151,7 +151,7 @@ def retry_(
     /,
     *,
     file: Annotated[
-        Path | None, Parameter(name=["--file", "-f"], help="The corrected pipeline file.")
+        Path | None, Parameter(name=["--file", "-f"], help="The corrected file.")
     ] = None,
     set_: Set = (),
     allow_literal_secrets: LiteralSecrets = False,
