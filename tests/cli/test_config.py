@@ -68,6 +68,7 @@ def test_what_follows_is_shown_in_full_and_is_a_file_again(kubexm: Kubexm, file:
     assert again.code == 0
     assert again.out == shown
     assert yaml.safe_load(shown)["spec"]["network"]["podCIDR"] == ["10.233.64.0/18"]
+    assert yaml.safe_load(shown)["spec"]["kubernetes"]["certificates"]["duration"] == "365d"
 
 
 def test_without_defaults_only_what_is_written_is_shown(kubexm: Kubexm, file: Path) -> None:

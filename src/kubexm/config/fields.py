@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 from kubexm.common.secrets import is_reference
 from kubexm.document import ranges
 from kubexm.document.fields import (
+    DURATION_SCHEMA,
+    SAID_AS_DURATION,
     Address,
     FilePath,
     InSchema,
@@ -415,4 +417,4 @@ FeatureGate = Annotated[
         "write one such as `ContextualLogging`",
     ),
 ]
-LongDuration = Annotated[float, Before(_long_duration)]
+LongDuration = Annotated[float, Before(_long_duration), SAID_AS_DURATION, DURATION_SCHEMA]

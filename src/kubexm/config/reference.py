@@ -99,6 +99,11 @@ The first host is the control plane then, and the others are workers.
 
 A password, a key or a token is written as `env://NAME`, `file:///PATH` or `prompt://WHAT`, and
 nowhere else: one that is written out is refused, unless `--allow-literal-secrets` is given.
+
+## Words used below
+
+- *name*: letters, digits, `.`, `_` and `-`, with a letter or digit at both ends.
+- *duration*: seconds as a number, or text such as `250ms`, `30s`, `5m`, `1h30m`, `2d`.
 """
 
 
@@ -181,7 +186,7 @@ def _told(path: str, form: type[Form], name: str, keys: _Keys) -> Explained:
     return Explained(
         path,
         _LINK.sub(r"\1", pages.value_text(form, name, _WORDS)),
-        "required" if field.required else pages.default_text(field.usual),
+        "required" if field.required else pages.default_text(field.said(field.usual)),
         field_texts(form).get(name, ""),
         keys,
     )

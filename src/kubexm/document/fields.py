@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from kubexm.document import ranges
 from kubexm.document.findings import shown
-from kubexm.document.forms import After, BadValue, Before, Filled, Range
+from kubexm.document.forms import After, BadValue, Before, Filled, Range, Said
 from kubexm.document.ranges import BadRange, Pattern
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
@@ -20,6 +21,7 @@ _USER = re.compile(r"[^\s-]\S*")
 _LONGEST_NAME = 100
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?(?:(\d+)ms)?")
 _SECONDS = (86400.0, 3600.0, 60.0, 1.0, 0.001)
+_UNITS = {"d": 86400, "h": 3600, "m": 60}
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d+)?)%")
 _LONGEST = 366 * 86400.0
 _BY_REFERENCE = "write `env://NAME`, `file:///PATH` or `prompt://WHAT`"
@@ -131,6 +133,17 @@ def seconds(text: str) -> float | None:
     return sum(float(number) * unit for number, unit in parts if number)
 
 
+def duration_text(duration: float) -> str:
+    """So many seconds as people write them: `365d`, `1h30m`, `10ms`."""
+    rest, found = Decimal(repr(duration)), ""
+    for unit, size in _UNITS.items():
+        count, rest = divmod(rest, size)
+        found += f"{count}{unit}" if count else ""
+    if not found and 0 < rest < 1 and not (thousandths := rest * 1000) % 1:
+        return f"{int(thousandths)}ms"
+    return f"{found}{rest.normalize():f}s" if rest or not found else found
+
+
 def _duration(value: Any) -> float:
     number = seconds(value) if isinstance(value, str) else value
     if isinstance(number, bool) or not isinstance(number, int | float):
@@ -169,7 +182,7 @@ class InSchema(msgspec.Struct, frozen=True):
     schema: str
 
 
-_DURATION_SCHEMA = InSchema(
+DURATION_SCHEMA = InSchema(
     '{"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern":'
     ' "^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9.]+s)?([0-9]+ms)?$"}]}'
 )
@@ -189,6 +202,7 @@ FilePath = Annotated[str, Before(_path)]
 PathOrFalse = Annotated[str | Literal[False], Before(_path_or_false)]
 SecretText = Annotated[str, Before(_secret)]
 Count = Annotated[int, Range(1, 1_000_000)]
-Duration = Annotated[float, Before(_duration), _DURATION_SCHEMA]
-PositiveDuration = Annotated[float, Before(_positive_duration), _DURATION_SCHEMA]
+SAID_AS_DURATION = Said(duration_text)
+Duration = Annotated[float, Before(_duration), SAID_AS_DURATION, DURATION_SCHEMA]
+PositiveDuration = Annotated[float, Before(_positive_duration), SAID_AS_DURATION, DURATION_SCHEMA]
 Share = Annotated[int | str, Before(_share), _SHARE_SCHEMA]

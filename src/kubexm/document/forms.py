@@ -73,6 +73,12 @@ class After(msgspec.Struct, frozen=True):
         return checked
 
 
+class Said(msgspec.Struct, frozen=True):
+    """How a file says a value best that is kept otherwise, such as a duration in seconds."""
+
+    text: Callable[[Any], str]
+
+
 class Range(msgspec.Struct, frozen=True):
     """Bounds of a number, both included."""
 
@@ -125,6 +131,11 @@ class Field(msgspec.Struct, frozen=True):
     def usual(self) -> Any:
         """What it is if it is not written."""
         return self.default() if callable(self.default) else self.default
+
+    def said(self, value: Any) -> Any:
+        """A value of this field as a file says it."""
+        said = _said_of(self.annotation)
+        return value if said is None or value is None else said.text(value)
 
 
 class _Default(msgspec.Struct, frozen=True):
@@ -245,7 +256,7 @@ class Form:
     def in_full(self) -> Any:
         """What a file would say that says everything, also what is the default."""
         return {
-            field.alias: _full(getattr(self, name))
+            field.alias: _full(field.said(getattr(self, name)))
             for name, field in self.fields().items()
             if "\0" not in field.alias
         }
@@ -299,6 +310,20 @@ def _said(judge: Callable[[Any], Any], value: Any, path: DataPath, mistakes: Mis
         return judge(value)
     except BadValue as error:
         return _fault("said", value, path, mistakes, error)
+
+
+@functools.cache
+def _said_of(annotation: Any) -> Said | None:
+    """How a value of an annotation is said; None if as it is kept."""
+    if get_origin(annotation) in (Annotated, Union, UnionType):
+        found = (part if isinstance(part, Said) else _said_of(part) for part in _parts(annotation))
+        return next((said for said in found if said is not None), None)
+    return None
+
+
+def _parts(annotation: Any) -> tuple[Any, ...]:
+    """What an annotation is made of, and what it says beside that."""
+    return (*get_args(annotation)[:1], *getattr(annotation, "__metadata__", get_args(annotation)))
 
 
 @functools.cache

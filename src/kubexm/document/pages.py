@@ -51,7 +51,7 @@ def rows(form: type[Form], words: Mapping[str, str]) -> Iterator[Row]:
     texts = field_texts(form)
     for name, field in form.fields().items():
         if "\0" not in field.alias:
-            default = "**required**" if field.required else default_text(field.usual)
+            default = "**required**" if field.required else default_text(field.said(field.usual))
             yield f"`{field.alias}`", value_text(form, name, words), default, texts.get(name, "")
 
 
@@ -68,7 +68,7 @@ def default_text(value: Any) -> str:
     if value in (None, "", (), {}) or isinstance(value, Form | msgspec.Struct):
         return ""
     if isinstance(value, float) and value.is_integer():
-        return f"`{value:g}`"
+        return f"`{value:.0f}`"
     if not isinstance(value, str):
         value = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return f"`{value}`"
