@@ -30,6 +30,7 @@ FENCE = re.compile(
 )
 # What is set before the command, the options before every command, pipes and redirections.
 AROUND = re.compile(r"^.*?kubexm |--log-\w+ \w+ | (?:[0-9]?>|\||&).*$")
+TITLE = re.compile(r"^(?:  |metadata: \{)name: ([\w-]+)", re.MULTILINE)
 SECONDS = re.compile(r"\b[0-9]+\.[0-9] s\b")
 DELAY = re.compile(r"\b(median|low|high): [0-9.]+")
 
@@ -148,6 +149,21 @@ def test_a_pipeline_in_a_guide_ends_as_the_guide_says(
     pipeline = arguments(tmp_path, text, simulated="on this machine" not in notes)
 
     assert guarded(["run", *pipeline]) == int(exits[1] if exits else 0)
+
+
+def test_no_two_files_call_two_things_the_same() -> None:
+    """Simulated worlds, and what is recorded of runs, go by the name."""
+    examples = [path.read_text() for path in (ROOT / "examples").rglob("*.yaml")]
+    pages = [page for page in GUIDES if page.parent != TUTORIAL]
+    shown = [found["body"] for page in pages for found in blocks(page, "yaml")]
+    named: dict[str, set[str]] = {}
+    for text in (*examples, *shown, stage("5-corrected.yaml")):
+        if "apiVersion: kubexm" in text:
+            title = TITLE.search(text)
+            assert title is not None
+            named.setdefault(title[1], set()).add(text)
+
+    assert [name for name, texts in named.items() if len(texts) > 1] == []
 
 
 @pytest.mark.parametrize("document", GUIDES, ids=name)
