@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from kubexm.app import clusters
+from kubexm.app.params import ClusterParams
 from kubexm.cli.commands import app
 from kubexm.cli.main import guarded
 from kubexm.common.paths import Home
+from kubexm.config.rules.listeners import Listeners
 from kubexm.resource import catalog
 from kubexm.resource.needs import Needs, Proxy
 from kubexm.resource.parts import system_parts
@@ -216,6 +219,22 @@ def test_the_guide_to_sites_without_a_network_names_every_package_that_hosts_nee
     names = [name for part in parts for name in catalog.load().packages(part, "apt")]
 
     assert [name for name in names if f"`{name}`" not in guide] == []
+
+
+def test_the_guide_to_checks_names_every_port_that_a_cluster_listens_at() -> None:
+    guide = (ROOT / "docs/howto/check-hosts-before-a-cluster.md").read_text()
+    files = (ROOT / "examples" / "clusters").glob("*.yaml")
+    declared = (clusters.read(ClusterParams(file)).declared for file in files)
+
+    used = {
+        str(listener.port): listener.who
+        for one in declared
+        for member in one.members
+        for listener in Listeners(one).of(member)
+        if not listener.place  # whoever says the port need not look it up
+    }
+
+    assert {port: who for port, who in used.items() if not re.search(rf"\b{port}\b", guide)} == {}
 
 
 def test_both_readmes_show_the_same_commands_and_outputs() -> None:
