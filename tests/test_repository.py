@@ -180,7 +180,20 @@ def test_files_hold_no_path_of_somebodys_machine() -> None:
 
 
 def test_changelog_has_the_current_version() -> None:
-    assert f"## [{kubexm.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
+    """A version in the making is newer than all that were released, and is not among them."""
+    headings = re.findall(r"^## \[(.+)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    released, _, making = kubexm.__version__.partition(".dev")
+
+    assert (released in headings) is not bool(making)
+    assert not making or headings[0] == "Unreleased"
+
+
+def test_contributors_are_told_of_every_target() -> None:
+    targets = re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    told = (ROOT / "CONTRIBUTING.md").read_text()
+
+    assert "test-lab" in targets
+    assert [name for name in targets if f"make {name}" not in told and name != "help"] == []
 
 
 @pytest.mark.parametrize("lock", ["dev.txt", "runtime.txt"])

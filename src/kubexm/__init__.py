@@ -1,3 +1,3 @@
 """kubexm: declared intent becomes one execution graph, run on your hosts."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
