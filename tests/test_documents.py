@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.shown import FENCE, TITLE, corrected, holds, looked, pages, played
 
 from kubexm.app import clusters
 from kubexm.app.params import ClusterParams
@@ -27,13 +28,10 @@ GUIDES = [
     *(ROOT / "docs" / "howto").glob("*.md"),
     *(ROOT / "docs" / "explanation").glob("*.md"),
 ]
-FENCE = re.compile(
-    r"(?P<notes>(?:^<!-- [^\n]*-->\n)*)^```(?P<language>\w+)\n(?P<body>.*?)^```$",
-    re.MULTILINE | re.DOTALL,
-)
+# Both readmes show the same.
+PLAYED = [page for page in GUIDES if page.name != "README.zh-CN.md" and page.parent != TUTORIAL]
 # What is set before the command, the options before every command, pipes and redirections.
 AROUND = re.compile(r"^.*?kubexm |--log-\w+ \w+ | (?:[0-9]?>|\||&).*$")
-TITLE = re.compile(r"^(?:  |metadata: \{)name: ([\w-]+)", re.MULTILINE)
 SECONDS = re.compile(r"\b[0-9]+\.[0-9] s\b")
 DELAY = re.compile(r"\b(median|low|high): [0-9.]+")
 
@@ -235,6 +233,39 @@ def test_the_guide_to_checks_names_every_port_that_a_cluster_listens_at() -> Non
     }
 
     assert {port: who for port, who in used.items() if not re.search(rf"\b{port}\b", guide)} == {}
+
+
+@pytest.mark.parametrize("page", pages(), ids=name)
+def test_a_document_shows_what_commands_say_today(page: Path) -> None:
+    """`python -m tests.shown --write` mends it."""
+    wrong = [str(told) for told in looked(page) if not told.is_right]
+
+    assert not wrong, "\n\n".join(wrong)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PLAYED, ids=name)
+def test_a_document_shows_what_comes_of_a_simulated_cluster(page: Path) -> None:
+    wrong = [str(told) for told in played(page) if not told.is_right]
+
+    assert not wrong, "\n\n".join(wrong)
+
+
+def test_a_gap_stands_for_any_lines_and_any_text() -> None:
+    said = ["one 1 s", "two", "three", "20261118-120000-abcd"]
+
+    assert holds(["one 2 s", "…", "20261119-130000-ffff"], said)
+    assert holds(["…", "t…", "three", "…"], said)
+    assert not holds(["one 1 s", "two", "three"], said)
+    assert not holds(["…", "two", "20261118-120000-abcd"], said)
+
+
+def test_what_is_right_has_its_gaps_where_they_were() -> None:
+    said = ["web   12 nodes", "data  3 nodes", "new  1 node", "15 nodes · done at last"]
+
+    right = corrected(["web   9 nodes", "…", "11 nodes · done …"], said)
+
+    assert right == ["web   12 nodes", "…", "15 nodes · done at last"]
 
 
 def test_both_readmes_show_the_same_commands_and_outputs() -> None:
