@@ -213,8 +213,36 @@ class TestBuilding:
             await build(wanted, home, tmp_path / "nowhere" / "b.tar.zst")
         with pytest.raises(InvalidInput, match="it is a directory"):
             await build(wanted, home, tmp_path)
+        with pytest.raises(InvalidInput, match=r"can't write `/proc/b\.tar\.zst`"):
+            await build(wanted, home, Path("/proc/b.tar.zst"))
+        for length in (255, 300):  # the first is too long only as the name of a draft
+            with pytest.raises(InvalidInput, match="File name too long"):
+                await build(wanted, home, tmp_path / ("b" * length))
 
         assert depot.asked == []
+
+    async def test_what_is_there_and_is_no_bundle_is_not_written_over(
+        self, depot: Depot, wanted: BillParams, home: Home, tmp_path: Path
+    ) -> None:
+        assert wanted.file is not None
+        text = wanted.file.read_text()
+
+        with pytest.raises(InvalidInput, match="is there already, and is no bundle") as caught:
+            await build(wanted, home, wanted.file)
+
+        assert "name another file, or remove it" in caught.value.hint
+        assert wanted.file.read_text() == text
+        assert depot.asked == []
+
+    async def test_a_bundle_and_an_empty_file_are_written_over(
+        self, depot: Depot, wanted: BillParams, home: Home, tmp_path: Path
+    ) -> None:
+        (tmp_path / "b.tar.zst").touch()
+
+        first = await build(wanted, home, tmp_path / "b.tar.zst")
+        second = await build(wanted, home, tmp_path / "b.tar.zst")
+
+        assert first == second
 
     async def test_it_can_be_stopped_and_goes_on(
         self, depot: Depot, wanted: BillParams, home: Home, tmp_path: Path

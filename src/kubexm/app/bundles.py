@@ -13,8 +13,8 @@ from kubexm.app.bills import BillParams, billed, sources, unlocked
 from kubexm.common.paths import Home
 from kubexm.common.secrets import SecretRef, is_reference
 from kubexm.common.threads import in_thread
-from kubexm.errors import InvalidInput, Problem
-from kubexm.resource import bundle, bundle_build, bundle_changes, bundle_push
+from kubexm.errors import InvalidInput, KubexmError, Problem
+from kubexm.resource import bundle, bundle_archive, bundle_build, bundle_changes, bundle_push
 from kubexm.resource.bundle_archive import Damage
 from kubexm.resource.bundle_changes import Difference
 from kubexm.resource.bundle_gather import gather, take_images
@@ -118,10 +118,27 @@ async def push(
 
 def _require_place(path: Path) -> None:
     """Before hours of downloads it can still be named otherwise."""
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        reason = "it is a directory" if path.is_dir() else "its directory is not there"
-        message = f"can't write `{path}`: {reason}"
-        raise InvalidInput(message, hint="name a file in a directory that is there")
+    try:
+        if path.is_dir() or not path.absolute().parent.is_dir():
+            reason = "it is a directory" if path.is_dir() else "its directory is not there"
+            message = f"can't write `{path}`: {reason}"
+            raise InvalidInput(message, hint="name a file in a directory that is there")
+        _require_no_other(path)
+        bundle_archive.require_place(path)
+    except OSError as error:
+        message = f"can't write `{path}`: {error.strerror}"
+        raise InvalidInput(message, hint="name a file where this user may write") from error
+
+
+def _require_no_other(path: Path) -> None:
+    """A bundle is written over; whatever else is there somebody may still need."""
+    if not path.exists() or (path.is_file() and not path.stat().st_size):
+        return
+    try:
+        bundle_archive.head(path)
+    except KubexmError as error:
+        message = f"`{path}` is there already, and is no bundle that this kubexm can read"
+        raise InvalidInput(message, hint="name another file, or remove it first") from error
 
 
 def _warnings(untested: Sequence[str], unknown: Sequence[str]) -> tuple[Problem, ...]:

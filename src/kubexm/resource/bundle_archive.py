@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import tarfile
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO, Protocol
 
 import msgspec
@@ -106,6 +107,12 @@ def written(manifest: Manifest, store: Store, path: Path) -> Generator[int, None
         file.writelines(packed([_END], len(_END)))
 
 
+def require_place(path: Path) -> None:
+    """Raise `OSError` if no bundle can be written there; nothing is left behind."""
+    with TemporaryFile(dir=path.parent), suppress(FileNotFoundError):
+        _draft(path).lstat()  # its name may be too long
+
+
 def head(path: Path) -> Manifest:
     """What a bundle says of itself, by a look at its beginning."""
     with _opened(path) as file:
@@ -154,7 +161,7 @@ class _Broken(Exception):
 @contextmanager
 def _draft_of(path: Path) -> Iterator[IO[bytes]]:
     """What becomes the file of this name, unless something goes wrong."""
-    draft = path.with_name(f".{path.name}.part")
+    draft = _draft(path)
     handle = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     with os.fdopen(handle, "wb") as file:
         if not hold(handle):
@@ -168,6 +175,10 @@ def _draft_of(path: Path) -> Iterator[IO[bytes]]:
         finally:
             draft.unlink(missing_ok=True)
     sync_directory(path.parent)
+
+
+def _draft(path: Path) -> Path:
+    return path.with_name(f".{path.name}.part")
 
 
 def _member(name: str, pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
