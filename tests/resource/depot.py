@@ -3,7 +3,10 @@
 It runs in a thread, so that whole commands can be given to it, and notes what it is asked.
 """
 
+import gzip
+import io
 import re
+import tarfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -90,6 +93,19 @@ def few(found: BillOfMaterials) -> BillOfMaterials:
 def content(file: Binary) -> bytes:
     """What the depot has of a file: large enough to be cut off, and like nothing else."""
     return path_of(file).encode() * 1000
+
+
+def chart(name: str, version: str = "1.0.0") -> bytes:
+    """A chart, packed, always the same bytes."""
+    packed, text = io.BytesIO(), f"apiVersion: v2\nname: {name}\nversion: {version}\n".encode()
+    with (
+        gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as file,
+        tarfile.open(fileobj=file, mode="w") as tar,
+    ):
+        header = tarfile.TarInfo(f"{name}/Chart.yaml")
+        header.size = len(text)
+        tar.addfile(header, io.BytesIO(text))
+    return packed.getvalue()
 
 
 def path_of(file: Binary) -> str:

@@ -1,5 +1,6 @@
 """Charts of Helm: found by the index of a repository, or in a registry."""
 
+import gzip
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from hashlib import sha256
@@ -19,6 +20,8 @@ from kubexm.resource.manifests import Descriptor, Manifest
 from kubexm.resource.registries import Giving, Way, reached
 from kubexm.resource.store import Store
 
+CHART = depots.chart("podinfo", "6.9.0")
+NEWEST = depots.chart("podinfo", "6.10.0")
 QUICK = Options(web=Settings(first_pause=0.001, attempts=2))
 INDEX = """\
 apiVersion: v1
@@ -49,8 +52,8 @@ generated: "2026-01-01T00:00:00Z"
 @pytest.fixture
 def depot(tmp_path: Path) -> Iterator[Depot]:
     with depots.opened(tmp_path / "depot") as opened:
-        opened.put("/stable/podinfo-6.10.0.tgz", b"newest")
-        digest = opened.put("/stable/charts/podinfo-6.9.0.tgz", b"chart")
+        opened.put("/stable/podinfo-6.10.0.tgz", NEWEST)
+        digest = opened.put("/stable/charts/podinfo-6.9.0.tgz", CHART)
         opened.put("/stable/index.yaml", INDEX.format(digest=digest).encode())
         yield opened
 
@@ -62,6 +65,12 @@ def store(tmp_path: Path) -> Store:
 
 def chart(repository: str, version: str = "6.9.0", name: str = "podinfo") -> ChartRelease:
     return ChartRelease(name=name, version=version, repository=repository)
+
+
+def index_of(address: str, digest: str = "") -> bytes:
+    """An index with one release, which is at this address."""
+    release = f"{{version: 6.9.0, urls: ['{address}'], digest: '{digest}'}}"
+    return f"apiVersion: v1\nentries:\n  podinfo:\n  - {release}\n".encode()
 
 
 @asynccontextmanager
@@ -82,7 +91,7 @@ class TestRepositories:
 
         digest = store.find(f"chart/{depot.url}/stable/podinfo/6.9.0")
         assert digest is not None
-        assert store.path(digest).read_bytes() == b"chart"
+        assert store.path(digest).read_bytes() == CHART
         assert depot.asked == []
 
     async def test_without_a_version_it_is_the_newest_final_one(
@@ -94,7 +103,7 @@ class TestRepositories:
 
         digest = store.find(keys.of_chart(wanted))
         assert digest is not None
-        assert store.path(digest).read_bytes() == b"newest"
+        assert store.path(digest).read_bytes() == NEWEST
 
     async def test_another_content_than_the_index_tells_is_refused(
         self, depot: Depot, store: Store
@@ -118,10 +127,10 @@ class TestRepositories:
         self, depot: Depot, store: Store, tmp_path: Path
     ) -> None:
         place = tmp_path / "my charts"
-        digest = sha256(b"chart").hexdigest()
+        digest = sha256(CHART).hexdigest()
         (place / "charts").mkdir(parents=True)
         (place / "index.yaml").write_text(INDEX.format(digest=digest))
-        (place / "charts" / "podinfo-6.9.0.tgz").write_bytes(b"chart")
+        (place / "charts" / "podinfo-6.9.0.tgz").write_bytes(CHART)
         wanted = chart(place.as_uri())
 
         async with asked(depot) as giving:
@@ -138,6 +147,66 @@ class TestRepositories:
                 await fetch_chart(chart(tmp_path.as_uri()), store, QUICK, giving)
 
         assert "helm repo index" in caught.value.hint
+
+    @pytest.mark.parametrize(
+        "address",
+        [
+            "file:///etc/hostname",
+            "FILE:/etc/hostname",
+            "s3://bucket/key",
+            "http://[::1/x",
+            "http://user:word@mine.lan/x.tgz",
+        ],
+    )
+    async def test_an_index_of_the_web_names_no_place_but_in_the_web(
+        self, depot: Depot, store: Store, address: str
+    ) -> None:
+        depot.put("/bad/index.yaml", index_of(address))
+
+        async with asked(depot) as giving:
+            with pytest.raises(StepFailed, match="want one below it or of a web server") as caught:
+                await fetch_chart(chart(f"{depot.url}/bad"), store, QUICK, giving)
+
+        assert "word" not in caught.value.message
+        assert store.names() == {}
+
+    @pytest.mark.parametrize("address", ["../a.tgz", "%2e%2e/a.tgz", "s3://bucket/key", "{}/a.tgz"])
+    async def test_an_index_of_a_directory_names_no_place_beside_it(
+        self, depot: Depot, store: Store, tmp_path: Path, address: str
+    ) -> None:
+        place = tmp_path / "charts"
+        place.mkdir()
+        (tmp_path / "a.tgz").write_bytes(CHART)
+        (place / "index.yaml").write_bytes(index_of(address.format(tmp_path.as_uri())))
+
+        async with asked(depot) as giving:
+            with pytest.raises(StepFailed, match="want one below it"):
+                await fetch_chart(chart(place.as_uri()), store, QUICK, giving)
+
+        assert store.names() == {}
+
+    @pytest.mark.parametrize(
+        ("content", "what"),
+        [
+            (b"<!DOCTYPE html><p>log in first</p>", "a web page"),
+            (b"a secret", "text"),
+            (b"", "empty"),
+            (b"\x7fELF\0", "a program"),
+            (gzip.compress(b"a secret", mtime=0), "a file of gzip"),
+            (depots.chart("podinfo")[:-20], "a file of gzip"),
+        ],
+    )
+    async def test_what_is_no_chart_is_refused(
+        self, depot: Depot, store: Store, content: bytes, what: str
+    ) -> None:
+        digest = depot.put("/bad/podinfo.tgz", content)
+        for told in ("", digest):
+            depot.put("/bad/index.yaml", index_of("podinfo.tgz", told))
+            async with asked(depot) as giving:
+                with pytest.raises(StepFailed, match=f"it is {what}, want a chart"):
+                    await fetch_chart(chart(f"{depot.url}/bad"), store, QUICK, giving)
+
+        assert store.names() == {}
 
     async def test_a_bucket_is_refused_with_what_to_do(self, depot: Depot, store: Store) -> None:
         async with asked(depot) as giving:
@@ -186,8 +255,7 @@ class TestIndexes:
 
 
 class TestRegistries:
-    def publish(self, depot: Depot, kind: str) -> None:
-        data = b"chart of a registry"
+    def publish(self, depot: Depot, kind: str, data: bytes = CHART) -> None:
         layer = Descriptor(kind, manifests.digest_of(data), len(data))
         config = Descriptor("application/vnd.cncf.helm.config.v1+json", layer.digest, len(data))
         document = manifests.encoded(Manifest(config, (layer,)))
@@ -203,7 +271,7 @@ class TestRegistries:
 
         digest = store.find(keys.of_chart(wanted))
         assert digest is not None
-        assert store.path(digest).read_bytes() == b"chart of a registry"
+        assert store.path(digest).read_bytes() == CHART
 
     async def test_an_image_is_no_chart(self, depot: Depot, store: Store) -> None:
         self.publish(depot, manifests.OCI_LAYER)
@@ -212,6 +280,18 @@ class TestRegistries:
             with pytest.raises(StepFailed, match="is no chart"):
                 wanted = chart(f"oci://{depot.host}/charts", "6.9.0+b1")
                 await fetch_chart(wanted, store, QUICK, giving)
+
+    async def test_what_only_calls_itself_a_chart_is_refused(
+        self, depot: Depot, store: Store
+    ) -> None:
+        self.publish(depot, CONTENT, b"a secret")
+
+        async with asked(depot) as giving:
+            with pytest.raises(StepFailed, match="it is text, want a chart"):
+                wanted = chart(f"oci://{depot.host}/charts", "6.9.0+b1")
+                await fetch_chart(wanted, store, QUICK, giving)
+
+        assert store.names() == {}
 
     async def test_it_needs_a_version(self, depot: Depot, store: Store) -> None:
         async with asked(depot) as giving:

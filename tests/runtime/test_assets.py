@@ -37,7 +37,7 @@ TOOL = b"a program" * 1000
 DIGEST = sha256(TOOL).hexdigest()
 APP = "example.org/team/app:1"
 QUICK = Options(web=Settings(attempts=1, first_pause=0.001))
-CHART = b"a chart" * 100
+CHART = depots.chart("app", "1.2.0")
 
 
 @pytest.fixture

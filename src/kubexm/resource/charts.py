@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from os.path import normpath
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
@@ -14,14 +15,14 @@ import msgspec
 from kubexm.common.threads import in_thread
 from kubexm.document import source
 from kubexm.errors import InvalidFile, InvalidInput, Refused, StepFailed
-from kubexm.resource import fetch, http, images, keys, manifests, sources, versions
+from kubexm.resource import fetch, http, images, keys, kinds, manifests, sources, versions
 from kubexm.resource.catalog import ChartRelease
 from kubexm.resource.fetch import Artifact, Options, Progress
 from kubexm.resource.images import Reference
 from kubexm.resource.manifests import Manifest
 from kubexm.resource.registries import Giving
 from kubexm.resource.registry import Registry
-from kubexm.resource.sources import FileSource
+from kubexm.resource.sources import FileSource, WebSource
 from kubexm.resource.store import Store
 
 OCI = "oci://"
@@ -29,6 +30,7 @@ CONTENT = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 """The kind of the layer that is a chart."""
 LARGEST_INDEX = 64 << 20
 _SHA256 = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
+_LOGIN = re.compile(r"//[^/]*@")
 _ELSEWHERE = "serve it by HTTP, or copy it and write `file:///DIRECTORY`"
 _LOOK = "look at the repository, or download the chart and give its path"
 
@@ -56,11 +58,11 @@ async def fetch_chart(
         return
     release = chosen(chart, listed(await _index(chart, options), chart.name))
     digest = _SHA256.fullmatch(release.digest)
-    base = f"{chart.repository.rstrip('/')}/"
     artifact = Artifact(
         name=keys.of_chart(chart),
-        sources=tuple(urljoin(base, url) for url in release.urls),
+        sources=_places(chart, release),
         sha256=digest[1] if digest else None,
+        kind="chart",
     )
     await fetch.fetch([artifact], store, options, progress)
 
@@ -78,7 +80,7 @@ def chosen(chart: ChartRelease, releases: Sequence[Release]) -> Release:
     alike = [each for each in releases if versions.bare(each.version) == _bare(chart)]
     if chart.version and alike:
         return alike[0]
-    known = sorted((each for each in releases if _is_version(each.version)), key=_place)
+    known = sorted((each for each in releases if _is_version(each.version)), key=_age)
     if not chart.version and known:
         return known[-1]
     newest = f"the newest is `{known[-1].version}`; " if known else ""
@@ -97,6 +99,35 @@ def at_hand(repository: str) -> str | None:
     return None if path is None else _read(path).decode("utf-8", "replace")
 
 
+def _places(chart: ChartRelease, release: Release) -> tuple[str, ...]:
+    """Where a release can be had, as far as its repository may say so.
+
+    Whoever writes the index of a repository must not choose files of this machine beside it.
+    """
+    found = (_place_of(chart, url) for url in release.urls)
+    if places := tuple(place for place in found if place):
+        return places
+    told = ", ".join(f"`{_LOGIN.sub('//…@', url)[:200]}`" for url in release.urls) or "no address"
+    message = f"{chart.repository} names {told} for the chart `{chart.name}`, want one below it"
+    raise StepFailed(f"{message} or of a web server", hint=_LOOK)
+
+
+def _place_of(chart: ChartRelease, url: str) -> str:
+    """An address as the index of a repository means it; empty if it can't be one."""
+    base = f"{chart.repository.rstrip('/')}/"
+    try:
+        place = sources.parse(urljoin(base, url))
+    except (ValueError, InvalidInput):
+        return ""
+    match place:
+        case WebSource():
+            return place.url
+        case FileSource() if root := _path(base):
+            path = normpath(place.path)  # in which `..` may have been written as `%2e%2e`
+            return path if Path(path).is_relative_to(normpath(root)) else ""
+    return ""
+
+
 async def _index(chart: ChartRelease, options: Options) -> str:
     url = address(chart.repository)
     if chart.repository.startswith("s3://"):
@@ -106,7 +137,7 @@ async def _index(chart: ChartRelease, options: Options) -> str:
 
 
 def _path(url: str) -> Path | None:
-    """Where the index of a repository lies that is a directory of this machine."""
+    """Where something lies of a repository that is a directory of this machine."""
     place = sources.parse(url) if url.startswith("file://") else None
     return place.path if isinstance(place, FileSource) else None
 
@@ -174,7 +205,7 @@ def _is_version(text: str) -> bool:
     return True
 
 
-def _place(release: Release) -> tuple[bool, versions.Version]:
+def _age(release: Release) -> tuple[bool, versions.Version]:
     """What is no final release stands before all that are."""
     return "-" not in release.version, versions.parse(release.version)
 
@@ -203,4 +234,8 @@ async def _from_registry(registry: Registry, name: Reference, key: str, store: S
     if content is None:
         raise Refused(f"`{name}` of {registry} is no chart", hint=_LOOK)
     await registry.fetch(name.repository, content, store)
+    if fault := await in_thread(
+        kinds.fault, "chart", store.path(manifests.sha256_of(content.digest))
+    ):
+        raise Refused(f"`{name}` of {registry} is no chart: {fault}", hint=_LOOK)
     await in_thread(store.claim, key, manifests.sha256_of(content.digest))

@@ -21,9 +21,10 @@ from kubexm.common.counting import counted
 from kubexm.common.secrets import Discreet
 from kubexm.common.threads import in_thread
 from kubexm.errors import InvalidInput, KubexmError, Problem, StepFailed
-from kubexm.resource import http, s3, sources
+from kubexm.resource import http, kinds, s3, sources
 from kubexm.resource.arriving import PIECE, Origin, Part
 from kubexm.resource.http import Settings
+from kubexm.resource.kinds import Kind
 from kubexm.resource.s3 import Access
 from kubexm.resource.sources import BucketSource, FileSource, Source, WebSource
 from kubexm.resource.store import Store, opened
@@ -59,6 +60,8 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str | None = None
     """Without it, what once arrived under this name is taken for right."""
     size: int | None = None
+    kind: Kind = ""
+    """What it has to be by what is in it."""
 
 
 class Fetched(msgspec.Struct, frozen=True):
@@ -222,6 +225,7 @@ class _Fetching:
         for place in places:
             try:
                 await self._from_one(artifact, place, part)
+                await in_thread(_require_kind, artifact, part)
             except _NotFromThere as error:
                 problems.append(Problem(str(error), where=f"`{artifact.name}` from {place}"))
                 await self._between_sources(artifact, part)
@@ -232,7 +236,8 @@ class _Fetching:
 
     async def _between_sources(self, artifact: Artifact, part: Part) -> None:
         # Two servers may use one tag for two things, and without a digest nobody would notice.
-        if artifact.sha256 is None:
+        # And what has the digest, but is of another kind, nobody can go on with.
+        if artifact.sha256 in (None, part.digest):
             await in_thread(part.begin, Origin())
 
     async def _from_one(self, artifact: Artifact, place: Source, part: Part) -> None:
@@ -428,6 +433,11 @@ def _require_all(outcomes: Sequence[_Outcome]) -> None:
         "\n".join((f"can't fetch {count}:", *lines)),
         hint="correct these sources or add others; what has arrived is kept for the next attempt",
     )
+
+
+def _require_kind(artifact: Artifact, part: Part) -> None:
+    if fault := kinds.fault(artifact.kind, part.path):
+        raise _NotFromThere(fault)
 
 
 def _missing_of(part: Part) -> dict[str, str]:

@@ -1,0 +1,66 @@
+"""What a file is by what is in it, for those of which nobody knows the sum."""
+
+from __future__ import annotations
+
+import gzip
+import tarfile
+from io import RawIOBase
+from pathlib import Path
+from typing import IO, Literal
+from zlib import error as BadCompression  # noqa: N812 what it is called says nothing
+
+Kind = Literal["", "chart"]
+"""Empty where nothing is expected of it."""
+_LARGEST_CHART = 256 << 20
+"""Unpacked bytes; helm takes fewer."""
+_HEAD = 1024
+_KNOWN = (
+    (b"\x1f\x8b", "a file of gzip"),
+    (b"\x7fELF", "a program"),
+)
+_PAGES = (b"<!doctype html", b"<html")
+
+
+def fault(kind: Kind, path: Path) -> str:
+    """What is wrong with a file that has to be of a kind; empty if nothing is."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+    if kind != "chart" or _is_chart(path):
+        return ""
+    return f"it is {called(head)}, want a chart"
+
+
+def called(head: bytes) -> str:
+    """What people call a file that begins so."""
+    if not head:
+        return "empty"
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if text.lower().startswith(_PAGES):
+        return "a web page"
+    if known := next((name for magic, name in _KNOWN if head.startswith(magic)), ""):
+        return known
+    return "something else" if b"\0" in head else "text"
+
+
+def _is_chart(path: Path) -> bool:
+    try:
+        with (
+            gzip.open(path) as unpacked,
+            tarfile.open(fileobj=_Limited(unpacked), mode="r|") as tar,
+        ):
+            return any(member.name.partition("/")[2] == "Chart.yaml" for member in tar)
+    except (tarfile.TarError, BadCompression, OSError, EOFError):
+        return False
+
+
+class _Limited(RawIOBase):
+    """The beginning of a file: whoever packed it may have made much out of little."""
+
+    def __init__(self, file: IO[bytes] | gzip.GzipFile) -> None:
+        self._file = file
+        self._left = _LARGEST_CHART
+
+    def read(self, size: int = -1, /) -> bytes:
+        data = self._file.read(self._left if size < 0 else min(size, self._left))
+        self._left -= len(data)
+        return data
