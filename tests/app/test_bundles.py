@@ -35,6 +35,7 @@ ADDONS = """\
       metadata: {name: web}
       spec: {containers: [{name: web, image: "nginx:1.25"}]}
 """
+RUNC = b"\x7fELF a runc"
 NEEDS = Needs(kubernetes="v1.36.3", network="routed")
 
 
@@ -117,6 +118,24 @@ class TestBuilding:
 
         assert built.manifest.images["mine.lan/app:7"].architectures.keys() == {"amd64"}
 
+    async def test_what_one_build_or_a_bundle_brought_is_no_business_of_the_next(
+        self, depot: Depot, wanted: BillParams, home: Home, tmp_path: Path
+    ) -> None:
+        name = next(image.name for image in billed(wanted).bill.images)
+        made = Store(tmp_path / "made")
+        with (tmp_path / "own.tar").open("wb") as file:
+            layout.write_archive([made_images.image(made, name, text=b"mine")], made, file)
+        elsewhere = Home(tmp_path / "2", tmp_path / "2", tmp_path / "2")
+
+        own = await build(wanted, elsewhere, tmp_path / "own.tar.zst", tmp_path / "own.tar")
+        again = await build(wanted, elsewhere, tmp_path / "again.tar.zst")
+        await bundle.load(own.path, Store(home.artifacts))
+        usual = await build(wanted, home, tmp_path / "usual.tar.zst")
+
+        assert own.manifest.images[name] != usual.manifest.images[name]
+        assert own.manifest.brought == ()
+        assert again.path.read_bytes() == usual.path.read_bytes()
+
     async def test_images_that_objects_of_add_ons_name_are_in_it_and_are_missed(
         self, depot: Depot, wanted: BillParams, home: Home, tmp_path: Path
     ) -> None:
@@ -149,7 +168,7 @@ class TestBuilding:
         assert bundles.check(built.path, wanted) == []
         assert StoreAssets(other, outside=False).has_image(name, "amd64")
         with (tmp_path / "image.tar").open("wb") as file:
-            StoreAssets(other).write_image(name, "amd64", name, file)
+            StoreAssets(other, outside=False).write_image(name, "amd64", name, file)
         [image] = layout.read(tmp_path / "image.tar", Store(tmp_path / "host"))
         assert str(image.name) == name
 
@@ -183,7 +202,7 @@ class TestBuilding:
         overlay = depots.overlay(depot, catalog.load(), stocked, tmp_path / "depot.toml")
         unknown = tmp_path / "unknown.toml"
         unknown.write_text('[components.runc.versions."v9.9.9"]\n')
-        depot.put("/github.com/opencontainers/runc/releases/download/v9.9.9/runc.amd64", b"a runc")
+        depot.put("/github.com/opencontainers/runc/releases/download/v9.9.9/runc.amd64", RUNC)
         unknown.write_text(
             '[components.runc.versions."v9.9.9"]\n[kubernetes."v1.36"]\ndefaults.runc = "v9.9.9"\n'
         )
@@ -358,7 +377,7 @@ class TestLocking:
             '[components.runc.versions."v9.9.9"]\n[kubernetes."v1.36"]\ndefaults.runc = "v9.9.9"\n'
         )
         path = "/github.com/opencontainers/runc/releases/download/v9.9.9/runc.amd64"
-        depot.put(path, b"a runc")
+        depot.put(path, RUNC)
         file = depots.cluster(depot, tmp_path / "cluster.yaml", more=ROUTED)
         return BillParams(file=file, catalogs=(overlay, new))
 
@@ -383,12 +402,45 @@ class TestLocking:
         params = LockParams(unknown, tmp_path / "lock.toml")
         await locks.hold_fast(params, home, SecretVault())
         path = "/github.com/opencontainers/runc/releases/download/v9.9.9/runc.amd64"
-        depot.put(path, b"another runc")
+        depot.put(path, b"\x7fELF another runc")
         locked = replace(unknown, catalogs=(*unknown.catalogs, tmp_path / "lock.toml"))
         elsewhere = replace(home, data=tmp_path / "elsewhere")
 
         with pytest.raises(StepFailed, match="it has another content"):
             await build(locked, elsewhere, tmp_path / "b.tar.zst")
+
+    async def test_what_was_fetched_before_is_locked_unless_it_is_to_be_fetched_anew(
+        self, depot: Depot, unknown: BillParams, home: Home, tmp_path: Path
+    ) -> None:
+        params = LockParams(unknown, tmp_path / "lock.toml")
+        [first] = await locks.hold_fast(params, home, SecretVault())
+        path = "/github.com/opencontainers/runc/releases/download/v9.9.9/runc.amd64"
+        digest = depot.put(path, b"\x7fELF another runc")
+
+        [kept] = await locks.hold_fast(
+            replace(params, output=tmp_path / "2.toml"), home, SecretVault()
+        )
+        [anew] = await locks.hold_fast(replace(params, overwrite=True), home, SecretVault())
+
+        assert (kept, anew.sha256) == (first, digest)
+
+    async def test_what_some_server_says_in_its_place_is_not_locked(
+        self, depot: Depot, unknown: BillParams, home: Home, tmp_path: Path
+    ) -> None:
+        path = "/github.com/opencontainers/runc/releases/download/v9.9.9/runc.amd64"
+        page = depot.put(path, b"<html>log in first</html>")
+        params = LockParams(unknown, tmp_path / "lock.toml")
+
+        with pytest.raises(StepFailed, match="it is a web page, want a program"):
+            await locks.hold_fast(params, home, SecretVault())
+        assert not (tmp_path / "lock.toml").exists()
+
+        # An earlier kubexm may have kept it.
+        store = Store(home.artifacts)
+        assert store.add(b"<html>log in first</html>", name="runc/v9.9.9/runc/amd64").sha256 == page
+        digest = depot.put(path, RUNC)
+        [found] = await locks.hold_fast(params, home, SecretVault())
+        assert found.sha256 == digest
 
     async def test_a_file_that_is_there_is_not_written_over(
         self, depot: Depot, unknown: BillParams, home: Home, tmp_path: Path

@@ -327,7 +327,7 @@ class TestLock:
             '[components.runc.versions."v9.9.9"]\n[kubernetes."v1.36"]\ndefaults.runc = "v9.9.9"\n'
         )
         path = "/github.com/opencontainers/runc/releases/download/v9.9.9/runc.amd64"
-        digest = site.depot.put(path, b"a runc")
+        digest = site.depot.put(path, b"\x7fELF a runc")
         catalogs = ("--catalog", site.overlay, "--catalog", new)
         lock = tmp_path / "lock.toml"
 

@@ -294,13 +294,14 @@ class TestLoading:
         depot.asked.clear()
 
         assert await bundle.load(tmp_path / "b.tar.zst", other) == manifest
-        await gather(wanted, other, sources(depot))
+        await gather(wanted, other.loaded(), sources(depot))
 
         assert depot.asked == []
         for file in wanted.binaries:
-            assert other.find(keys.of_file(file)) == file.sha256
+            assert other.loaded().find(keys.of_file(file)) == file.sha256
         for image in wanted.images:
-            found = images.find(images.parse(image.name), other)
+            assert images.find(images.parse(image.name), other) is None
+            found = images.find(images.parse(image.name), other.loaded())
             assert found is not None
             assert found.root == manifest.images[image.name].root
         assert other.prune() == []
@@ -313,7 +314,7 @@ class TestLoading:
         other = Store(tmp_path / "other")
 
         await bundle.load(tmp_path / "one.tar.zst", other)
-        await build(wanted, other, tmp_path / "two.tar.zst")
+        await build(wanted, other.loaded(), tmp_path / "two.tar.zst")
 
         one, two = ((tmp_path / f"{name}.tar.zst").read_bytes() for name in ("one", "two"))
         assert one == two

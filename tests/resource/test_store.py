@@ -126,6 +126,19 @@ def test_a_name_is_not_given_to_what_is_not_there(store: Store) -> None:
     assert store.names() == {"tool": digest(b"content")}
 
 
+def test_what_a_bundle_calls_the_same_is_only_for_who_uses_bundles(store: Store) -> None:
+    store.add(b"usual", name="tool")
+    store.add(b"other", name="other")
+    store.loaded().add(b"loaded", name="tool")
+
+    assert store.find("tool") == digest(b"usual")
+    assert store.loaded().find("tool") == digest(b"loaded")
+    assert store.loaded().find("other") == digest(b"other")
+    store.loaded().forget("tool")
+    assert store.find("tool") == store.loaded().find("tool") == digest(b"usual")
+    assert store.verify_all() == []
+
+
 class TestDamage:
     def test_is_found_and_named(self, store: Store) -> None:
         store.add(b"sound", name="sound")

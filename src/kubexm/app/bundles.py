@@ -64,7 +64,7 @@ async def build(
     await in_thread(_require_place, params.output)
     places, store = sources(found.cluster, vault), Store(home.artifacts)
     extra = await in_thread(take_images, params.images, store)
-    await gather(found.bill, store, places, progress)
+    await gather(found.bill, store, places, progress, extra)
     manifest = await bundle_build.build(found.bill, store, params.output, extra, progress)
     size = await in_thread(lambda: params.output.stat().st_size)
     warnings = _warnings(found.bill.warnings, unlocked(found.bill))

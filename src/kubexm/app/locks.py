@@ -26,6 +26,7 @@ class LockParams(msgspec.Struct, frozen=True):
     wanted: BillParams
     output: Path
     overwrite: bool = False
+    """Whether a lock is made though there is one, and out of what there is now."""
 
 
 async def hold_fast(
@@ -41,7 +42,9 @@ async def hold_fast(
         return []
     await in_thread(_require_place, params)
     options = sources(found.cluster, vault).options
-    fetched = await fetch_files(unknown, Store(home.artifacts), options, progress)
+    fetched = await fetch_files(
+        unknown, Store(home.artifacts), options, progress, anew=params.overwrite
+    )
     sums = {each.name: each.sha256 for each in fetched}
     everything = [_locked(file, sums) for file in found.bill.binaries]
     await in_thread(_write, params, lock.text(everything))

@@ -51,7 +51,10 @@ def lock(
     ],
     arch: Architectures = (),
     catalog: Overlays = (),
-    force: Annotated[bool, Parameter(negative=(), help="Write over a file.")] = False,
+    force: Annotated[
+        bool,
+        Parameter(negative=(), help="Write over a file, and fetch anew what was fetched before."),
+    ] = False,
     allow_literal_secrets: LiteralSecrets = False,
 ) -> int:
     """Fetch files whose checksums nobody knows, and hold them fast in a catalog."""

@@ -40,6 +40,8 @@ async def verify(path: Path, progress: Progress | None = None) -> list[Damage]:
 async def load(path: Path, store: Store, progress: Progress | None = None) -> Manifest:
     """Bring all of a bundle into a store, under the names by which it is asked for.
 
+    These are names of what was loaded: nobody who uses no bundle is given anything of it.
+
     What is in the store already is passed over, so whoever is interrupted goes on. Of a bundle with
     damage nothing gets a name, and all of the damage is told.
     """
@@ -52,7 +54,7 @@ async def load(path: Path, store: Store, progress: Progress | None = None) -> Ma
         problems = [Problem(str(damage), where=damage.entry) for damage in damages]
         hint = "get the bundle anew; what is sound is in the store already"
         raise InvalidFile(message, problems=problems, where=str(path), hint=hint)
-    await in_thread(_name_all, manifest, store)
+    await in_thread(_name_all, manifest, store.loaded())
     return manifest
 
 

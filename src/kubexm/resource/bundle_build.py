@@ -8,6 +8,7 @@ from pathlib import Path
 from kubexm.common.threads import in_thread
 from kubexm.errors import InvalidInput, StepFailed
 from kubexm.resource import bundle_archive, images, keys, manifests
+from kubexm.resource.bundle_gather import covering
 from kubexm.resource.bundle_manifest import BundledFile, BundledImage, Manifest
 from kubexm.resource.bundle_steps import driven
 from kubexm.resource.entries import ARCHES
@@ -25,7 +26,7 @@ async def build(
     extra: Sequence[Image] = (),
     progress: Progress | None = None,
 ) -> Manifest:
-    """Write a bundle with all of a bill, and these images besides.
+    """Write a bundle with all of a bill, and these images: in place of others, or besides.
 
     What it holds depends on the bill and on what the things are, not on what else is in the store.
     """
@@ -39,7 +40,7 @@ def described(bill: BillOfMaterials, store: Store, extra: Sequence[Image] = ()) 
     architectures = tuple(arch for arch in ARCHES if arch in _architectures(bill))
     artifacts = dict(_artifacts(bill, store))
     bundled = {
-        image.name: _of_bill(image.name, image.architectures, store) for image in bill.images
+        image.name: _of_bill(image.name, image.architectures, store, extra) for image in bill.images
     }
     brought = {str(image.name): image for image in extra if str(image.name) not in bundled}
     bundled |= {name: _besides(image, architectures, store) for name, image in brought.items()}
@@ -76,8 +77,11 @@ def _file(key: str, name: str, store: Store) -> BundledFile:
     return BundledFile(digest, _size(digest, store), name)
 
 
-def _of_bill(name: str, architectures: Iterable[str], store: Store) -> BundledImage:
-    image = images.find(images.parse(name), store)
+def _of_bill(
+    name: str, architectures: Iterable[str], store: Store, extra: Sequence[Image]
+) -> BundledImage:
+    own = covering(extra, name, architectures, store)
+    image = own or images.find(images.parse(name), store)
     if image is None:
         raise StepFailed(f"`{name}` is not in the store", where=str(store.root), hint="pull it")
     return _image(image, [*architectures], store)

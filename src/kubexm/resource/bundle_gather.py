@@ -36,9 +36,13 @@ class Sources(Discreet, frozen=True, kw_only=True):
 
 
 async def gather(
-    bill: BillOfMaterials, store: Store, sources: Sources, progress: Progress | None = None
+    bill: BillOfMaterials,
+    store: Store,
+    sources: Sources,
+    progress: Progress | None = None,
+    own: Sequence[Image] = (),
 ) -> None:
-    """Have all of a bill in the store; what is there is not fetched again.
+    """Have all of a bill in the store; what is there, or among `own` images, is not fetched.
 
     One thing that can't be had does not stop the others; at the end all that failed are named.
     """
@@ -52,6 +56,7 @@ async def gather(
         jobs += [
             partial(fetch_image, parse(image.name), image.architectures, store, giving, progress)
             for image in bill.images
+            if covering(own, image.name, image.architectures, store) is None
         ]
         failed = await failures([files, *in_turn(jobs, AT_ONCE)])
     if failed:
@@ -60,11 +65,26 @@ async def gather(
 
 
 async def fetch_files(
-    files: Sequence[Binary], store: Store, options: Options, progress: Progress | None = None
+    files: Sequence[Binary],
+    store: Store,
+    options: Options,
+    progress: Progress | None = None,
+    *,
+    anew: bool = False,
 ) -> tuple[Fetched, ...]:
-    """Have files of the catalog in the store, under their keys."""
+    """Have files of the catalog in the store, under their keys.
+
+    `anew`: those without a checksum are fetched though something is there.
+    """
     artifacts = [
-        Artifact(name=keys.of_file(file), sources=file.urls, sha256=file.sha256) for file in files
+        Artifact(
+            name=keys.of_file(file),
+            sources=file.urls,
+            sha256=file.sha256,
+            kind="" if file.sha256 else file.kind,
+            anew=anew,
+        )
+        for file in files
     ]
     return await fetch.fetch(artifacts, store, options, progress)
 
@@ -88,8 +108,20 @@ async def fetch_image(
 def machines(name: Reference, store: Store) -> frozenset[str]:
     """The architectures for which an image is in the store, all of it."""
     image = images.find(name, store)
-    if image is None:
-        return frozenset()
+    return frozenset() if image is None else _machines_of(image, store)
+
+
+def covering(
+    found: Iterable[Image], name: str, architectures: Iterable[str], store: Store
+) -> Image | None:
+    """The last of some images that has a name and is for all these architectures."""
+    named = next((image for image in reversed([*found]) if str(image.name) == name), None)
+    if named is None or not _machines_of(named, store).issuperset(architectures):
+        return None
+    return named
+
+
+def _machines_of(image: Image, store: Store) -> frozenset[str]:
     try:
         inside = manifests.contents([image.root], store)
         found = [platform for platform, _ in manifests.platforms(image.root, store)]
@@ -101,14 +133,17 @@ def machines(name: Reference, store: Store) -> frozenset[str]:
 
 
 def take_images(paths: Iterable[Path], store: Store) -> tuple[Image, ...]:
-    """Have the images of archives and layouts in the store, under their names."""
+    """Have the images of archives and layouts in the store.
+
+    They get no names there: what one command is given is no business of the next.
+    """
     found: list[Image] = []
     for file in (file for path in paths for file in _files_of(path)):
         for image in layout.read(file, store):
             if image.name is None:
                 message = f"the image {image.root.digest} has no name"
                 raise InvalidFile(message, where=str(file), hint="export it by its name")
-            images.record(image, store)
+            images.record(Image(image.root), store)
             found.append(image)
     return tuple(found)
 

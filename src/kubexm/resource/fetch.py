@@ -62,6 +62,8 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True):
     size: int | None = None
     kind: Kind = ""
     """What it has to be by what is in it."""
+    anew: bool = False
+    """Whether it is fetched though something is there under its name; the right digest suffices."""
 
 
 class Fetched(msgspec.Struct, frozen=True):
@@ -205,7 +207,9 @@ class _Fetching:
 
     def _is_there(self, artifact: Artifact) -> bool:
         found = self._store.find(artifact.name)
-        if found is not None and artifact.sha256 in (None, found):
+        if found is not None and artifact.sha256 is None:
+            return not artifact.anew and not kinds.fault(artifact.kind, self._store.path(found))
+        if found is not None and artifact.sha256 == found:
             return True
         return artifact.sha256 is not None and self._store.claim(artifact.name, artifact.sha256)
 

@@ -9,25 +9,51 @@ from pathlib import Path
 from typing import IO, Literal
 from zlib import error as BadCompression  # noqa: N812 what it is called says nothing
 
-Kind = Literal["", "chart"]
-"""Empty where nothing is expected of it."""
+from kubexm.resource.disk import explained
+
+Kind = Literal["", "file", "binary", "archive", "manifest", "chart"]
+"""Empty where nothing is expected of it; `file` is anything that some server may have meant."""
 _LARGEST_CHART = 256 << 20
 """Unpacked bytes; helm takes fewer."""
 _HEAD = 1024
 _KNOWN = (
-    (b"\x1f\x8b", "a file of gzip"),
     (b"\x7fELF", "a program"),
+    (b"#!", "a script"),
+    (b"\x1f\x8b", "a file of gzip"),
+    (b"\xfd7zXZ\0", "a file of xz"),
+    (b"\x28\xb5\x2f\xfd", "a file of zstd"),
+    (b"BZh", "a file of bzip2"),
+    (b"PK\x03\x04", "a file of zip"),
 )
+_NO_FILES = ("empty", "a web page")
+_PROGRAMS = ("a program", "a script")
 _PAGES = (b"<!doctype html", b"<html")
+_WANTED = {"binary": "a program", "archive": "an archive", "manifest": "a manifest in YAML"}
 
 
 def fault(kind: Kind, path: Path) -> str:
     """What is wrong with a file that has to be of a kind; empty if nothing is."""
-    with path.open("rb") as file:
-        head = file.read(_HEAD)
-    if kind != "chart" or _is_chart(path):
+    with explained(path), path.open("rb") as file:
+        found = called(file.read(_HEAD))
+    if _is_of(kind, found, path):
         return ""
-    return f"it is {called(head)}, want a chart"
+    return f"it is {found}, want {_WANTED.get(kind, f'a {kind}')}"
+
+
+def _is_of(kind: Kind, found: str, path: Path) -> bool:
+    match kind:
+        case "":
+            return True
+        case "chart":
+            return _is_chart(path)
+        case "binary":
+            return found in _PROGRAMS
+        case "archive":
+            return found.startswith("a file of ") or tarfile.is_tarfile(path)
+        case "manifest":
+            return found == "text"
+        case "file":
+            return found not in _NO_FILES
 
 
 def called(head: bytes) -> str:

@@ -60,11 +60,20 @@ class Damage(msgspec.Struct, frozen=True):
 class Store:
     """One directory; it is made when something is added."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, space: str = "") -> None:
+        """`space`: stands in front of all names that are given here."""
         self.root = root.absolute()
+        self._space = space
         self._names = self.root / "names"
         self._parts = self.root / "parts"
         self._is_ready = False
+
+    def loaded(self) -> Store:
+        """The same files by the names that bundles gave them, and by the usual ones of the rest.
+
+        So who uses no bundle takes nothing of what bundles call the same.
+        """
+        return Store(self.root, "loaded/")
 
     def path(self, digest: str) -> Path:
         """Where the file with this sha256 lies, or would."""
@@ -162,9 +171,12 @@ class Store:
 
     def find(self, name: str) -> str | None:
         """The sha256 to which a name refers, if it is known and there."""
-        with explained(self._names):
-            digest = _read(self._names / _file_name(name))
-        return digest if digest is not None and self.has(digest) else None
+        for known in dict.fromkeys((f"{self._space}{name}", name)):
+            with explained(self._names):
+                digest = _read(self._names / _file_name(known))
+            if digest is not None and self.has(digest):
+                return digest
+        return None
 
     def claim(self, name: str, digest: str) -> bool:
         """Let a name refer to a file; False if that is not there."""
@@ -177,7 +189,7 @@ class Store:
     def forget(self, name: str) -> None:
         """Let a name refer to nothing; the file stays until the store is pruned."""
         with explained(self._names):
-            (self._names / _file_name(name)).unlink(missing_ok=True)
+            (self._names / _file_name(f"{self._space}{name}")).unlink(missing_ok=True)
 
     def blobs(self) -> list[Blob]:
         """All files, in the order of their digests."""
@@ -240,7 +252,7 @@ class Store:
                     yield beside(path)
 
     def _refer(self, name: str, digest: str) -> None:
-        write_whole(self._names / _file_name(name), f"{digest}\n".encode())
+        write_whole(self._names / _file_name(f"{self._space}{name}"), f"{digest}\n".encode())
 
     @contextmanager
     def _adding(self) -> Iterator[None]:

@@ -32,8 +32,8 @@ class StoreAssets:
     """What a store has, and the ways to what it lacks."""
 
     def __init__(self, store: Store, sources: Sources = _USUAL, *, outside: bool = True) -> None:
-        """`outside`: whether anybody may be asked; if not, all has to be in the store already."""
-        self._store = store
+        """`outside`: whether anybody may be asked; if not, all has come out of a bundle."""
+        self._store = store if outside else store.loaded()
         self._sources = sources
         self._outside = outside
 
@@ -51,7 +51,9 @@ class StoreAssets:
             return found
         if not wanted.urls or not self._outside:
             raise self._lacking(f"`{wanted.file}` ({wanted.key})")
-        artifact = Artifact(name=wanted.key, sources=wanted.urls, sha256=wanted.sha256 or None)
+        artifact = Artifact(
+            name=wanted.key, sources=wanted.urls, sha256=wanted.sha256 or None, kind="file"
+        )
         options, tell = self._sources.options, _telling(progress)
         (fetched,) = await fetch.fetch([artifact], self._store, options, tell)
         return fetched.sha256
