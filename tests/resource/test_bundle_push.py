@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.resource import made_images
+from tests.resource.serving import Reply, always, serving
 from tests.resource.test_bundle_gather import asking
 from tests.resource.test_registry import PASSWORD, USER, Run, htpasswd, run_registry
 
@@ -91,6 +93,31 @@ async def test_a_registry_that_wants_a_login_gets_it(
 
     assert len(await push_images(manifest, store, known)) == 2
     assert PASSWORD not in repr(known)
+
+
+@pytest.mark.parametrize("tag", ["", ":1"])
+async def test_an_image_by_its_digest_is_told_by_that_which_it_has_there(
+    store: Store, tmp_path: Path, tag: str
+) -> None:
+    made = Store(tmp_path / "made")
+    image = made_images.image(made)
+    whole, tagged = f"example.org/team/app{tag}@{image.root.digest}", "example.org/team/app:2"
+    for name in (whole, tagged):
+        images.record(replace(image, name=parse(name)), made)
+    await build(asking(whole, tagged), made, tmp_path / "b.tar.zst")
+    manifest = await bundle.load(tmp_path / "b.tar.zst", store)
+    trimmed = manifest.images[whole].root.digest
+    assert trimmed != image.root.digest
+
+    # It has what it is asked for, so nothing is sent.
+    async with serving(always(Reply(headers={"Docker-Content-Digest": trimmed}))) as server:
+        pushed = await push_images(manifest, store, target(server.port))
+
+    place = f"127.0.0.1:{server.port}"
+    assert {each.pushed_as: each.not_as for each in pushed} == {
+        f"{place}/{tagged}": "",
+        f"{place}/example.org/team/app{tag}@{trimmed}": f"{place}/{whole}",
+    }
 
 
 async def test_all_images_that_are_not_taken_are_told(store: Store, tmp_path: Path) -> None:

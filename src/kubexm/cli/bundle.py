@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -21,9 +21,11 @@ from kubexm.cli.messages import warn
 from kubexm.cli.output import document, say, table
 from kubexm.common.counting import counted
 from kubexm.common.paths import Home
+from kubexm.errors import Problem
 from kubexm.resource import images
 from kubexm.resource.bundle_changes import Difference
 from kubexm.resource.bundle_manifest import Manifest
+from kubexm.resource.bundle_push import Pushed
 
 SHOWN = 20
 """Of so many damaged files people are told; a document has all."""
@@ -189,6 +191,7 @@ def push(
     pushed = fetching.run(lambda progress: bundles.push(params, home, secrets, progress))
     if pushed is None:
         return CANCELLED
+    warn(_not_as_named(pushed))
     if output != "text":
         document(pushed, output)
         return 0
@@ -215,6 +218,15 @@ def _counts(manifest: Manifest) -> str:
         *([counted(charts, "chart")] if charts else []),
     ]
     return f"{', '.join(parts)}, {size(manifest.size)}"
+
+
+def _not_as_named(pushed: Iterable[Pushed]) -> Iterator[Problem]:
+    for each in pushed:
+        if each.not_as:
+            message = f"the registry does not have `{each.not_as}`"
+            reason = "the bundle has this image for some of its architectures, so its digest is"
+            hint = "name it by its tag, or push it there from its own registry"
+            yield Problem(f"{message}: {reason} another, `{each.pushed_as}`", hint=hint)
 
 
 def _rows(manifest: Manifest) -> Iterator[tuple[str, ...]]:

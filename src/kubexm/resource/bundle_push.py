@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from kubexm.common.secrets import Discreet
 from kubexm.errors import StepFailed
@@ -44,7 +45,11 @@ class Pushed(msgspec.Struct, frozen=True, rename="camel"):
 
     name: str
     pushed_as: str
+    """With the digest that it has there, if it is called by one."""
     was_there: bool
+    not_as: str = ""
+    """By this name, which has the digest of all its machines, the registry does not have it: the
+    bundle has it for some of them."""
 
 
 async def require_registry(target: Target) -> None:
@@ -88,7 +93,9 @@ async def _push(
     assert image.name is not None
     name = private(image.name, target.registry)
     is_new = await registry.push(place, image, store, name, progress=progress)
-    pushed.append(Pushed(str(image.name), str(name), not is_new))
+    there = replace(name, digest=image.root.digest) if name.digest else name
+    not_as = str(name) if there != name else ""
+    pushed.append(Pushed(str(image.name), str(there), not is_new, not_as))
 
 
 @asynccontextmanager
@@ -97,6 +104,6 @@ async def _opened(target: Target) -> AsyncIterator[Registry]:
     logins = dict(target.web.logins)
     if target.login is not None:
         logins[f"http://{host}" if target.plain_http else host] = target.login
-    settings = msgspec.structs.replace(target.web, logins=logins, ca_file=target.ca_file)
+    settings = replace(target.web, logins=logins, ca_file=target.ca_file)
     async with http.client(settings) as client:
         yield Registry(client, settings, endpoint(host, encrypted=not target.plain_http))
