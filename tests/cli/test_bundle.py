@@ -52,6 +52,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         overlay = depots.overlay(depot, catalog.load(), found, place / "depot.toml")
         routed = "  network: {plugin: routed}\n"
         file = depots.cluster(depot, place / "cluster.yaml", more=routed)
+        file.write_text(file.read_text().replace("address:", "arch: amd64, address:"))
         made = Site(depot, file, overlay, place / "site.tar.zst")
         params = BuildParams(BillParams(file=file, catalogs=(overlay,)), made.bundle)
         home = Home(place / "state", place / "data", place / "cache")
@@ -65,6 +66,27 @@ def damaged(site: Site, tmp_path: Path) -> Path:
     path = tmp_path / "damaged.tar.zst"
     path.write_bytes(whole[: len(whole) // 2])
     return path
+
+
+def test_an_architecture_that_is_taken_for_granted_is_told(
+    site: Site, kubexm: Kubexm, tmp_path: Path
+) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(site.file.read_text().replace("arch: amd64, ", ""))
+    common = ("-f", file, "--catalog", site.overlay)
+    commands = (
+        ("bundle", "build", *common, "-o", tmp_path / "b.tar.zst"),
+        ("bundle", "check", site.bundle, *common),
+        ("catalog", "lock", *common, "-o", tmp_path / "lock.toml"),
+    )
+
+    for command in commands:
+        answer = kubexm(*command)
+        assert answer.code == 0, answer.err
+        note = "note: the architecture of `node1` is not known, and taken to be amd64"
+        assert note in answer.err
+        assert "`--arch`" in answer.err
+        assert kubexm(*command, "--arch", "amd64").err == ""
 
 
 class TestBuild:

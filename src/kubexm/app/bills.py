@@ -14,6 +14,7 @@ from kubexm.app.cluster_hosts import MACHINES
 from kubexm.app.params import ClusterParams
 from kubexm.app.remembered import Facts, stored_facts
 from kubexm.common.assets import RegistrySource
+from kubexm.common.counting import few
 from kubexm.common.secrets import SecretRef, is_reference
 from kubexm.config.cluster import Cluster
 from kubexm.config.model.container_runtime import RegistryAccessSpec
@@ -67,6 +68,18 @@ def billed(params: BillParams, facts: Facts | None = None, *, is_bundled: bool =
     if params.architectures:
         needs = replace(needs, architectures=params.architectures)
     return Billed(bill(known, needs), cluster)
+
+
+def granted(params: BillParams) -> list[Problem]:
+    """What a bill takes for granted of the hosts."""
+    if params.architectures or (cluster := _cluster(params, catalog.load(params.catalogs))) is None:
+        return []
+    told, members = _told(cluster.declared.name, {}), cluster.declared.members
+    unknown = [each.name for each in members if each.arch is None and each.name not in told]
+    if not unknown:
+        return []
+    message = f"the architecture of {few(unknown)} is not known, and taken to be {ARCHES[0]}"
+    return [Problem(message, hint="declare it by `arch`, or give all of them by `--arch`")]
 
 
 def sources(cluster: Cluster | None, vault: SecretVault) -> Sources:

@@ -10,14 +10,14 @@ import msgspec
 from cyclopts import Parameter
 
 from kubexm.app import bundles
-from kubexm.app.bills import BillParams
+from kubexm.app.bills import BillParams, granted
 from kubexm.app.bundles import BuildParams, PushParams
 from kubexm.cli import fetching
 from kubexm.cli.catalog import Architectures, Overlays
 from kubexm.cli.config import ClusterFile
 from kubexm.cli.flags import LiteralSecrets, Output
 from kubexm.cli.leaving import CANCELLED
-from kubexm.cli.messages import warn
+from kubexm.cli.messages import mention, warn
 from kubexm.cli.output import document, say, table
 from kubexm.common.counting import counted
 from kubexm.common.paths import Home
@@ -67,6 +67,7 @@ def build(
         catalogs=catalog,
         allow_literal_secrets=allow_literal_secrets,
     )
+    mention(granted(wanted))
     params = BuildParams(wanted, output, images)
     home, secrets = Home.from_environment(), fetching.vault()
     built = fetching.run(lambda progress: bundles.build(params, home, secrets, progress))
@@ -142,6 +143,7 @@ def check(
         allow_literal_secrets=allow_literal_secrets,
     )
     missing = bundles.check(bundle, wanted)
+    mention(granted(wanted))
     warn(bundles.notes(wanted))
     if output != "text":
         document({"bundle": str(bundle), "missing": missing}, output)

@@ -59,8 +59,9 @@ def lock(
 ) -> int:
     """Fetch files whose checksums nobody knows, and hold them fast in a catalog."""
     from kubexm.app import locks
-    from kubexm.app.bills import BillParams
+    from kubexm.app.bills import BillParams, granted
     from kubexm.cli import fetching
+    from kubexm.cli.messages import mention
     from kubexm.common.paths import Home
 
     wanted = BillParams(
@@ -69,6 +70,7 @@ def lock(
         catalogs=catalog,
         allow_literal_secrets=allow_literal_secrets,
     )
+    mention(granted(wanted))
     params, home = locks.LockParams(wanted, output, force), Home.from_environment()
     vault = fetching.vault()
     found = fetching.run(lambda progress: locks.hold_fast(params, home, vault, progress))

@@ -59,6 +59,12 @@ def warn(warnings: Iterable[Problem]) -> None:
         notice(remarked("warning", warning))
 
 
+def mention(notices: Iterable[Problem]) -> None:
+    """Print to standard error what is taken for granted."""
+    for each in notices:
+        notice(remarked("note", each))
+
+
 def remarked(word: str, problem: Problem) -> str:
     """A problem that stops nothing, with what to do about it."""
     hint = f"\n  hint: {problem.hint}" if problem.hint else ""
