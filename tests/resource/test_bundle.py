@@ -354,6 +354,20 @@ class TestLoading:
         assert {digest: other.path(digest).stat().st_ino for digest in before} == before
         assert {each.sha256 for each in other.blobs()} == manifest.blobs.keys()
 
+    async def test_it_mends_what_is_damaged_in_the_store(
+        self, depot: Depot, wanted: BillOfMaterials, store: Store, tmp_path: Path
+    ) -> None:
+        manifest = await built(depot, wanted, store, tmp_path / "b.tar.zst")
+        await bundle.load(tmp_path / "b.tar.zst", other := Store(tmp_path / "other"))
+        for digest in manifest.blobs:
+            other.path(digest).chmod(0o644)
+            other.path(digest).write_bytes(b"x")
+
+        await bundle.load(tmp_path / "b.tar.zst", other)
+
+        sizes = {digest: other.path(digest).stat().st_size for digest in manifest.blobs}
+        assert sizes == manifest.blobs
+
     async def test_a_disk_without_room_is_told_before_anything_is_written(
         self, depot: Depot, wanted: BillOfMaterials, store: Store, tmp_path: Path
     ) -> None:

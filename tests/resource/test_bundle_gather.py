@@ -12,7 +12,7 @@ from tests.resource.depot import Depot
 from tests.resource.serving import Reply, always, file, serving
 
 from kubexm.errors import InvalidFile, InvalidInput, StepFailed
-from kubexm.resource import catalog, images, keys, layout
+from kubexm.resource import catalog, images, keys, layout, manifests
 from kubexm.resource.bundle_build import described
 from kubexm.resource.bundle_gather import Sources, gather, machines, take_images
 from kubexm.resource.entries import Arch
@@ -207,6 +207,24 @@ class TestGathering:
 
         assert machines(parse(PAUSE), store) == {"amd64", "arm64"}
         assert depot.asked == []
+
+    async def test_documents_of_images_that_are_damaged_come_anew(
+        self, depot: Depot, wanted: BillOfMaterials, store: Store
+    ) -> None:
+        await gather(wanted, store, sources(depot))
+        image = images.find(parse(PAUSE), store)
+        assert image is not None
+        documents = manifests.contents([image.root], store).documents
+        for each in documents:
+            path = store.path(manifests.sha256_of(each.digest))
+            path.chmod(0o644)
+            path.write_bytes(b"{}")
+
+        await gather(wanted, store, sources(depot))
+
+        assert machines(parse(PAUSE), store) == {"amd64"}
+        for each in documents:
+            manifests.require_sound(each, store)
 
     async def test_it_tells_how_far_each_thing_is(
         self, depot: Depot, wanted: BillOfMaterials, store: Store

@@ -195,8 +195,11 @@ def test_damage_in_the_store_is_found_before_it_is_written(tmp_path: Path, store
     path.chmod(0o644)
     path.write_bytes(b"x" * layer.size)
 
-    with pytest.raises(Refused, match=f"{layer.digest} is damaged in the store"):
+    with pytest.raises(Refused, match=f"{layer.digest} is damaged in the store") as caught:
         bytes_of(lambda file: layout.write_archive([found], store, file))
+
+    assert caught.value.where == str(path)
+    assert not path.exists()
 
 
 def test_what_is_missing_in_the_store_is_named(store: Store) -> None:

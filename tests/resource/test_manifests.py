@@ -106,8 +106,36 @@ def test_a_document_that_was_damaged_in_the_store_is_named(store: Store) -> None
     path.chmod(0o644)
     path.write_bytes(path.read_bytes() + b" ")
 
-    with pytest.raises(Refused, match=f"{root.digest} is damaged in the store: found sha256:"):
+    with pytest.raises(
+        Refused, match=f"{root.digest} is damaged in the store: found sha256:"
+    ) as caught:
         manifests.read(root, store)
+
+    assert caught.value.where == str(path)
+    assert not path.exists()
+
+
+def test_a_document_that_was_damaged_in_the_store_is_mended_by_what_it_has_to_be(
+    store: Store,
+) -> None:
+    data = manifests.encoded({"a": "document"})
+    path = store.path(manifests.sha256_of(manifests.kept(data, "any", store).digest))
+    path.chmod(0o644)
+    path.write_bytes(b"another")
+
+    manifests.kept(data, "any", store)
+
+    assert path.read_bytes() == data
+
+
+def test_what_is_sound_and_no_document_is_not_thrown_away(store: Store) -> None:
+    layer = store.add(bytes(manifests.LARGEST_DOCUMENT + 2))
+    named = Descriptor(manifests.OCI_INDEX, f"sha256:{layer.sha256}", 7)
+
+    with pytest.raises(InvalidFile, match="is too large"):
+        manifests.read(named, store)
+
+    assert store.has(layer.sha256)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from hashlib import file_digest
 from pathlib import Path
 
 from kubexm.common.counting import counted
@@ -83,8 +84,8 @@ def _require_room(manifest: Manifest, store: Store) -> None:
 
 @contextmanager
 def _storing(store: Store, digest: str) -> Iterator[Sink | None]:
-    """A place in the store for a file, unless it is there."""
-    if store.has(digest):
+    """A place in the store for a file, unless it is there as it has to be."""
+    if _is_sound(digest, store):
         yield None
         return
     part = store.new_part()
@@ -94,6 +95,13 @@ def _storing(store: Store, digest: str) -> Iterator[Sink | None]:
             store.place(part)
     finally:
         part.close()
+
+
+def _is_sound(digest: str, store: Store) -> bool:
+    if not store.has(digest):
+        return False
+    with store.open(digest) as file:
+        return file_digest(file, "sha256").hexdigest() == digest
 
 
 def _name_all(manifest: Manifest, store: Store) -> None:

@@ -107,7 +107,10 @@ async def fetch_image(
 
 def machines(name: Reference, store: Store) -> frozenset[str]:
     """The architectures for which an image is in the store, all of it."""
-    image = images.find(name, store)
+    try:
+        image = images.find(name, store)
+    except (InvalidFile, Refused, StepFailed):  # its root is damaged
+        return frozenset()
     return frozenset() if image is None else _machines_of(image, store)
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from kubexm.errors import InvalidFile, Refused
+from kubexm.resource.disk import explained
 from kubexm.resource.store import Store
 
 OCI_INDEX = "application/vnd.oci.image.index.v1+json"
@@ -125,25 +126,24 @@ def read(descriptor: Descriptor, store: Store) -> bytes:
     """A small document out of a store, as it has to be."""
     if descriptor.size > LARGEST_DOCUMENT:
         raise InvalidFile(f"document {descriptor.digest} is too large: {descriptor.size} bytes")
-    with store.open(sha256_of(descriptor.digest)) as file:
-        data = file.read(LARGEST_DOCUMENT + 1)
-    if (found := digest_of(data)) != descriptor.digest:
-        raise damaged(descriptor.digest, found)
-    return data
+    return _document(sha256_of(descriptor.digest), store)
 
 
 def require_sound(descriptor: Descriptor, store: Store) -> None:
     """Refuse what is missing or damaged in the store."""
-    with store.open(sha256_of(descriptor.digest)) as file:
-        found = f"sha256:{file_digest(file, 'sha256').hexdigest()}"
-    if found != descriptor.digest:
-        raise damaged(descriptor.digest, found)
+    with store.open(digest := sha256_of(descriptor.digest)) as file:
+        found = file_digest(file, "sha256").hexdigest()
+    if found != digest:
+        raise _damaged(digest, found, store)
 
 
 def kept(data: bytes, media_type: str, store: Store) -> Descriptor:
-    """Put a document into the store, unless it is there."""
+    """Put a document into the store, unless it is there as it has to be."""
     found = described(data, media_type)
-    if not store.has(sha256_of(found.digest)):
+    path = store.path(sha256_of(found.digest))
+    with explained(path):
+        is_there = path.is_file() and path.read_bytes() == data
+    if not is_there:
         store.add(data)
     return found
 
@@ -161,10 +161,7 @@ def keep(pieces: Iterable[bytes], digest: str, store: Store) -> None:
 
 def described_in(store: Store, sha256: str) -> Descriptor:
     """The descriptor of a manifest or an index in the store."""
-    with store.open(sha256) as file:
-        data = file.read(LARGEST_DOCUMENT + 1)
-    if (found := digest_of(data)) != f"sha256:{sha256}":
-        raise damaged(f"sha256:{sha256}", found)
+    data = _document(sha256, store)
     return described(data, kind_of(data, f"document sha256:{sha256}"))
 
 
@@ -179,12 +176,6 @@ def kind_of(data: bytes, what: str) -> str:
         f"{what} is `{own.media_type}` of schema {own.schema_version}, which is no image",
         hint="only images of OCI and of Docker's schema 2 can be used: have it pushed anew",
     )
-
-
-def damaged(digest: str, found: str) -> Refused:
-    """Bytes in the store are not what they were."""
-    message = f"{digest} is damaged in the store: found {found}"
-    return Refused(message, hint="remove it from the store and pull or read the image anew")
 
 
 def manifest(descriptor: Descriptor, store: Store) -> Manifest:
@@ -274,6 +265,24 @@ def require(found: Sequence[Platform], architectures: Sequence[str], what: str) 
         there = ", ".join(sorted({str(each) for each in found})) or "no machine"
         message = f"{what} is not for {', '.join(lacking)}; it is for {there}"
         raise Refused(message, hint="name another image, or leave these architectures out")
+
+
+def _document(digest: str, store: Store) -> bytes:
+    with store.open(digest) as file:
+        data = file.read(LARGEST_DOCUMENT + 1)
+    if len(data) > LARGEST_DOCUMENT:
+        raise InvalidFile(f"document sha256:{digest} is too large: more than {len(data) - 1} bytes")
+    if (found := sha256(data).hexdigest()) != digest:
+        raise _damaged(digest, found, store)
+    return data
+
+
+def _damaged(digest: str, found: str, store: Store) -> Refused:
+    """Bytes in the store are not what they were; they make room for the right ones."""
+    store.discard(digest)
+    message = f"sha256:{digest} is damaged in the store: found sha256:{found}"
+    hint = "it was thrown away; do the same once more, and it is pulled or read anew"
+    return Refused(message, where=str(store.path(digest)), hint=hint)
 
 
 def _documents(root: Descriptor, store: Store, depth: int) -> Iterator[Descriptor]:
