@@ -17,8 +17,9 @@ from kubexm.app.locks import LockParams
 from kubexm.common.paths import Home
 from kubexm.errors import InvalidCluster, InvalidInput, StepFailed
 from kubexm.resource import bundle, bundle_archive, catalog, layout
+from kubexm.resource.asking import asking
 from kubexm.resource.bundle_manifest import Manifest
-from kubexm.resource.fetch import Advance
+from kubexm.resource.fetch import Advance, Artifact, fetch
 from kubexm.resource.materials import BillOfMaterials, bill
 from kubexm.resource.needs import Needs
 from kubexm.resource.store import Store
@@ -336,6 +337,37 @@ class TestSources:
 
         assert access is not None
         assert (access.endpoint, access.access_key) == ("https://minio.lan:9000", "me")
+
+    @pytest.mark.parametrize(
+        ("name", "text"),
+        [
+            ("AWS_ENDPOINT_URL", "http://["),
+            ("AWS_ENDPOINT_URL", "not-a-url"),
+            ("AWS_ENDPOINT_URL_S3", "https://me:word@minio.lan"),
+            ("AWS_ENDPOINT_URL_S3", "http://minio.lan:port"),
+            ("AWS_ACCESS_KEY_ID", "schlüssel"),
+            ("AWS_REGION", "a\nb"),
+        ],
+    )
+    async def test_what_of_the_environment_can_not_be_used_is_told_to_who_needs_a_bucket(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, text: str
+    ) -> None:
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "me")
+        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+        monkeypatch.setenv(name, text)
+        options = sources(None, SecretVault()).options
+        kubelet = Artifact(name="kubelet", sources=("s3://bucket/kubelet",))
+
+        with pytest.raises(InvalidInput) as caught:
+            await fetch([kubelet], Store(tmp_path), options)
+        async with asking(options, {}) as ask:
+            answer = await ask.file(kubelet.sources)
+
+        [problem] = caught.value.problems
+        assert f"`s3://bucket/kubelet` can't be reached: `{name}` " in problem.message
+        assert text not in problem.message
+        assert answer.word == "lacks"
+        assert name in answer.why
 
     def test_a_file_that_is_no_cluster_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "cluster.yaml").write_text("kind: Cluster\n")

@@ -717,6 +717,27 @@ class TestMistakes:
             )
         ]
 
+    @pytest.mark.parametrize(
+        "field", ["{version!x}", "{version!r}", "{version:d}", "{version:{arch}}", "{version:>9}"]
+    )
+    def test_a_template_fills_in_what_it_names_as_it_is(self, tmp_path: Path, field: str) -> None:
+        mine = written(tmp_path, f'[components.pause.images]\npause = "a/b:{field}"\n')
+
+        [(_, message, hint)] = refusal(mine)
+
+        found = f"found `a/b:{field}`, want nothing but a name in braces"
+        assert message == f"components.pause.images.pause: {found}"
+        assert "`{version}`" in hint
+
+    def test_lists_that_are_too_deep_in_each_other_are_refused(self, tmp_path: Path) -> None:
+        mine = written(tmp_path, f"a = {'[' * 100_000}{']' * 100_000}\n")
+
+        [(_, message, _)] = refusal(mine)
+
+        assert message == (
+            "the catalog can't be read: its lists and tables are too deep in each other"
+        )
+
     @pytest.mark.parametrize("version", ["v12345678901.0", "v1.36.9\\n", "v1.36.9 ", "v", "١.٢"])
     def test_what_is_no_version_is_refused_by_its_form(self, tmp_path: Path, version: str) -> None:
         mine = written(tmp_path, f'[components.kubernetes.versions."{version}"]\n')

@@ -28,8 +28,11 @@ from kubexm.resource.materials import BillOfMaterials, bill
 from kubexm.resource.needs import Needs
 from kubexm.resource.registries import Way
 from kubexm.resource.s3 import Access
+from kubexm.resource.sources import WebSource, parse
 from kubexm.runtime.secrets import SecretVault
 
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+"""Variables that say where buckets are; the first that is set counts."""
 _REGISTRIES = "spec.containerRuntime.registries"
 
 
@@ -144,14 +147,34 @@ def _told(name: str, facts: Facts) -> Mapping[str, Arch]:
 
 def _buckets(environment: Mapping[str, str]) -> Access:
     """Where buckets are and who we are there, by the variables that other tools know too."""
-    endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
+    endpoint = next((environment[name] for name in _ENDPOINTS if environment.get(name)), "")
     return Access(
-        endpoint=endpoint or "",
+        endpoint=endpoint,
         region=environment.get("AWS_REGION") or Access().region,
         access_key=environment.get("AWS_ACCESS_KEY_ID", ""),
         secret_key=environment.get("AWS_SECRET_ACCESS_KEY", ""),
         session_token=environment.get("AWS_SESSION_TOKEN", ""),
+        fault="; ".join(_faults(environment)),
     )
+
+
+def _faults(environment: Mapping[str, str]) -> Iterator[str]:
+    """What of these variables no request can hold; they are not shown, they may be secret."""
+    for name in _ENDPOINTS:
+        if (endpoint := environment.get(name)) and not _is_address(endpoint):
+            yield f"`{name}` is no address such as `https://minio.lan:9000`"
+    for name in ("AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN"):
+        text = environment.get(name, "")
+        if not (text.isascii() and text.isprintable()):
+            yield f"`{name}` has characters that it can't have"
+
+
+def _is_address(text: str) -> bool:
+    try:
+        source = parse(text)
+    except InvalidInput:
+        return False
+    return isinstance(source, WebSource) and "?" not in text and text.isascii()
 
 
 def _source(access: RegistryAccessSpec, directory: Path) -> RegistrySource:

@@ -114,6 +114,8 @@ class Asking:
                 method, str(getattr(place, "url", "")), headers=headers
             )
         access = self._options.access(place.bucket) or s3.Access()
+        if access.fault:
+            raise InvalidInput(f"{place} can't be reached: {access.fault}")
         url = s3.address(access, place)
         signed = s3.signed(method, url, headers, access, datetime.now(UTC))
         return self._client.build_request(method, url, headers=signed)

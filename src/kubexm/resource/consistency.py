@@ -56,11 +56,14 @@ def _unfilled(
     path: KeyPath, template: str, filled: frozenset[str], component: Component
 ) -> Iterator[Mistake]:
     try:
-        wanted = {name for _, name, _, _ in Formatter().parse(template) if name is not None}
+        found = [(name, form or how) for _, name, form, how in Formatter().parse(template)]
     except ValueError:
         yield Mistake(path, f"found `{template}`, in which a brace has no partner", "close it")
         return
-    for name in sorted(wanted - filled):
+    if any(form for _, form in found):
+        message = f"found `{template}`, want nothing but a name in braces"
+        yield Mistake(path, message, "write it as `{version}`, without `!` and `:`")
+    for name in sorted({name for name, _ in found if name is not None} - filled):
         lacking = [version for version, each in component.versions.items() if name not in each.uses]
         if lacking:
             hint = f"{did_you_mean(name, filled)} or add it to the `uses` of the version"

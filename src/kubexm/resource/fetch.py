@@ -407,10 +407,17 @@ def _places(artifact: Artifact, options: Options, problems: list[Problem]) -> It
         except InvalidInput as error:
             problems.append(Problem(error.message, where=where, hint=error.hint))
             continue
-        if isinstance(place, BucketSource) and options.access(place.bucket) is None:
-            hint = "give the endpoint of this bucket"
-            problems.append(Problem(f"nobody says where `{place}` is", where=where, hint=hint))
+        if isinstance(place, BucketSource):
+            problems += _unreachable(place, options, where)
         yield place
+
+
+def _unreachable(place: BucketSource, options: Options, where: str) -> Iterator[Problem]:
+    if (access := options.access(place.bucket)) is None:
+        hint = "give the endpoint of this bucket"
+        yield Problem(f"nobody says where `{place}` is", where=where, hint=hint)
+    elif access.fault:
+        yield Problem(f"`{place}` can't be reached: {access.fault}", where=where, hint="correct it")
 
 
 def _contradictions(artifact: Artifact, names: set[str]) -> Iterator[Problem]:

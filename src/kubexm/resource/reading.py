@@ -42,6 +42,9 @@ def read(path: Path) -> Data:
     except tomllib.TOMLDecodeError as error:
         message = f"the catalog is not TOML: {error}"
         raise InvalidFile(message, where=str(path), hint="correct that line") from error
+    except RecursionError as error:
+        message = "the catalog can't be read: its lists and tables are too deep in each other"
+        raise InvalidFile(message, where=str(path), hint="no catalog needs that") from error
 
 
 def overlaid(below: Data, above: Data) -> Data:

@@ -27,6 +27,8 @@ class Access(Discreet, frozen=True, kw_only=True):
     access_key: str = ""
     secret_key: str = ""
     session_token: str = ""
+    fault: str = ""
+    """What is wrong with it, for who needs it."""
 
 
 def address(access: Access, source: BucketSource) -> str:
