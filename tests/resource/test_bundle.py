@@ -8,18 +8,21 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from tests.resource import depot as depots
+from tests.resource import made_images
 from tests.resource.depot import Depot
+from tests.resource.test_bundle_gather import asking
 
 from kubexm.errors import InvalidFile, StepFailed, StoreUnusable, UnsupportedFormat
 from kubexm.resource import bundle, bundle_manifest, catalog, images, keys, manifests
 from kubexm.resource.bundle_archive import MANIFEST
-from kubexm.resource.bundle_build import build
+from kubexm.resource.bundle_build import build, described
 from kubexm.resource.bundle_changes import Difference, differences
 from kubexm.resource.bundle_frames import packed, unpacked
 from kubexm.resource.bundle_gather import Sources, gather
 from kubexm.resource.bundle_manifest import Manifest
 from kubexm.resource.fetch import Advance, Options
 from kubexm.resource.http import Settings
+from kubexm.resource.images import Image
 from kubexm.resource.materials import BillOfMaterials, bill
 from kubexm.resource.needs import Needs
 from kubexm.resource.registries import Way
@@ -28,6 +31,9 @@ from kubexm.resource.store import Store
 QUICK = Options(web=Settings(first_pause=0.001, attempts=2))
 NEEDS = Needs(kubernetes="v1.36.3", network="routed", proxy="none")
 MIRRORED = ("docker.io", "ghcr.io", "quay.io", "registry.k8s.io")
+
+
+NOTHING = Manifest(kubernetes=(), architectures=(), artifacts={}, images={}, blobs={})
 
 
 @pytest.fixture
@@ -274,6 +280,64 @@ class TestDamage:
         with pytest.raises(error, match=message):
             bundle_manifest.decoded(text.encode(), "b")
 
+    @pytest.mark.parametrize(
+        "key",
+        [
+            "",
+            "foo",
+            "image/docker.io/library/nginx:1",
+            "image/docker.io/library/nginx",
+            f"image-part/{'a' * 64}/{'b' * 64}",
+            "runc/v1/runc/amd64/more",
+            "../v1/runc/amd64",
+            "runc/v1/\x1b[31mrunc",
+            "chart/\x1b]0;title\x07/a/1",
+            "chart/a",
+        ],
+    )
+    def test_a_key_that_is_none_is_refused_and_shown_as_it_can_be(self, key: str) -> None:
+        file = bundle_manifest.BundledFile("a" * 64, 1, "x")
+        manifest = replace(NOTHING, artifacts={key: file}, blobs={"a" * 64: 1})
+
+        with pytest.raises(InvalidFile, match="contradicts itself") as caught:
+            bundle_manifest.decoded(bundle_manifest.encoded(manifest), "b")
+
+        [problem] = caught.value.problems
+        assert "is the key of no file and no chart" in problem.message
+        assert problem.message.isprintable()
+
+    @pytest.mark.parametrize("name", ["", "a.lan/b:\x1b[31m", "a.lan/b c:1", "A", "a.lan/b:1@x"])
+    def test_an_image_by_what_is_no_name_is_refused(self, store: Store, name: str) -> None:
+        made = of_image(made_images.image(store, "a.lan/b:1"), store)
+
+        with pytest.raises(InvalidFile) as caught:
+            decoded(replace(made, images={name: made.images["a.lan/b:1"]}))
+
+        [problem] = caught.value.problems
+        assert "is no name of an image" in problem.message
+        assert problem.message.isprintable()
+
+    def test_an_image_that_is_none_is_refused(self, store: Store) -> None:
+        made = of_image(made_images.image(store, "a.lan/b:1"), store)
+        sound = made.images["a.lan/b:1"]
+        layer = replace(sound.root, media_type=manifests.OCI_LAYER)
+        wrong = (
+            replace(sound, blobs=()),
+            replace(sound, root=layer),
+            replace(sound, architectures={"amd64": sound.root}),
+            replace(sound, architectures={"\x1b": sound.architectures["amd64"]}),
+        )
+
+        assert decoded(made) == made
+        for image in wrong:
+            with pytest.raises(InvalidFile, match="contradicts itself"):
+                decoded(replace(made, images={"a.lan/b:1": image}))
+        for text in ("\x1b", "\n"):
+            with pytest.raises(InvalidFile, match="contradicts itself"):
+                decoded(replace(made, kubernetes=(text,)))
+        with pytest.raises(InvalidFile, match="contradicts itself"):
+            decoded(replace(made, brought=("a.lan/c:1",)))
+
     def test_a_manifest_that_names_what_is_not_there_is_refused(self) -> None:
         manifest = Manifest(
             kubernetes=(), architectures=(), artifacts={}, images={}, blobs={"b" * 64: 1}
@@ -283,6 +347,16 @@ class TestDamage:
 
         with pytest.raises(InvalidFile, match="contradicts itself"):
             bundle_manifest.decoded(text, "b")
+
+
+def of_image(image: Image, store: Store) -> Manifest:
+    """The manifest of a bundle with one image."""
+    images.record(image, store)
+    return described(asking(str(image.name)), store)
+
+
+def decoded(manifest: Manifest) -> Manifest:
+    return bundle_manifest.decoded(bundle_manifest.encoded(manifest), "b")
 
 
 class TestLoading:

@@ -22,7 +22,7 @@ from kubexm.errors import InvalidFile, Refused, StepFailed
 from kubexm.resource import bundle_manifest
 from kubexm.resource.arriving import hold
 from kubexm.resource.bundle_frames import Lost, Unreadable, packed, skip, unpacked
-from kubexm.resource.bundle_manifest import Manifest
+from kubexm.resource.bundle_manifest import Manifest, quoted
 from kubexm.resource.disk import explained, sync_directory
 from kubexm.resource.store import Store, opened
 
@@ -122,7 +122,7 @@ def head(path: Path) -> Manifest:
             message = f"this is no bundle, or its beginning is damaged: {error}"
             raise InvalidFile(message, where=str(path), hint=_ANEW) from error
     if name != MANIFEST:
-        message = f"this is no bundle: found `{name[:80]}` in front, want `{MANIFEST}`"
+        message = f"this is no bundle: found {quoted(name)} in front, want `{MANIFEST}`"
         raise InvalidFile(message, where=str(path), hint="name what `kubexm bundle build` wrote")
     return bundle_manifest.decoded(data, str(path))
 
@@ -265,7 +265,7 @@ def _content(file: IO[bytes], digest: str, size: int) -> Iterator[bytes]:
     header = _header(bytes(first[: tarfile.BLOCKSIZE]))
     if (header.name, header.size) != (_entry(digest), size) or left:
         raise Unreadable(
-            f"found `{header.name[:80]}` with {header.size - left:,} bytes in its place"
+            f"found {quoted(header.name)} with {header.size - left:,} bytes in its place"
         )
 
 

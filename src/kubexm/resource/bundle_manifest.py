@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Annotated
 
 import msgspec
 
-from kubexm.errors import InvalidFile, Problem, UnsupportedFormat
-from kubexm.resource import manifests
+from kubexm.errors import InvalidFile, InvalidInput, Problem, UnsupportedFormat
+from kubexm.resource import images, manifests
 from kubexm.resource.entries import Sha256
 from kubexm.resource.manifests import Descriptor
 
@@ -16,6 +17,10 @@ API_VERSION = "kubexm.io/v1alpha1"
 KIND = "Bundle"
 _OTHER = "ask whoever made it, or take the kubexm that made it"
 
+_VERSION = r"v?[0-9][0-9A-Za-z.+_-]*"
+_NAME = "[a-z][a-z0-9-]*"
+_KEY = re.compile(rf"chart/[^/].*/[^/]+/[^/]*|{_NAME}/{_VERSION}/{_NAME}(?:/[a-z0-9]+)?")
+"""See `kubexm.resource.keys`."""
 Size = Annotated[int, msgspec.Meta(ge=0)]
 
 
@@ -83,9 +88,17 @@ def decoded(data: bytes, where: str) -> Manifest:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         message = f"its manifest can't be read: {error}"
         raise InvalidFile(message, where=where, hint="get the bundle anew") from error
-    found = f"`{head.kind}` of `{head.api_version}`"
+    found = f"{quoted(head.kind)} of {quoted(head.api_version)}"
     message = f"found {found}, want a `{KIND}` of `{API_VERSION}`"
     raise UnsupportedFormat(message, where=where, hint=_OTHER)
+
+
+def quoted(text: str) -> str:
+    """What somebody else wrote, as a terminal can show it."""
+    shown = "".join(
+        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text
+    )
+    return f"`{shown[:300]}`"
 
 
 def _required(manifest: Manifest, where: str) -> Manifest:
@@ -99,14 +112,48 @@ def _required(manifest: Manifest, where: str) -> Manifest:
 def _contradictions(manifest: Manifest) -> Iterator[Problem]:
     if list(manifest.blobs) != sorted(manifest.blobs):
         yield Problem("its blobs are in no order")
-    for key, file in manifest.artifacts.items():
-        if manifest.blobs.get(file.sha256) != file.size:
-            yield Problem(f"`{key}` is a blob that is not there: sha256 {file.sha256}")
+    for text in (*manifest.kubernetes, *manifest.architectures):
+        if not text.isprintable():
+            yield Problem(f"found {quoted(text)}, which can't be shown")
+    for name in sorted(set(manifest.brought) - manifest.images.keys()):
+        yield Problem(f"{quoted(name)} was brought, and is not there")
+    yield from _of_files(manifest)
     for name, image in manifest.images.items():
-        roots = {manifests.sha256_of(each.digest) for each in _documents(image)}
-        for sha256 in sorted(roots.union(image.blobs) - manifest.blobs.keys()):
-            yield Problem(f"`{name}` has a blob that is not there: sha256 {sha256}")
+        yield from _of_image(name, image, manifest)
 
 
-def _documents(image: BundledImage) -> tuple[Descriptor, ...]:
-    return (image.root, *image.architectures.values())
+def _of_files(manifest: Manifest) -> Iterator[Problem]:
+    for key, file in manifest.artifacts.items():
+        if not (key.isprintable() and _KEY.fullmatch(key)):
+            yield Problem(f"{quoted(key)} is the key of no file and no chart")
+        if manifest.blobs.get(file.sha256) != file.size:
+            yield Problem(f"{quoted(key)} is a blob that is not there: sha256 {file.sha256}")
+
+
+def _of_image(name: str, image: BundledImage, manifest: Manifest) -> Iterator[Problem]:
+    if not _is_name(name):
+        yield Problem(f"{quoted(name)} is no name of an image")
+    if not all(map(str.isprintable, image.architectures)):
+        yield Problem(f"{quoted(name)} is for machines whose names can't be shown")
+    for sha256 in sorted(set(image.blobs) - manifest.blobs.keys()):
+        yield Problem(f"{quoted(name)} has a blob that is not there: sha256 {sha256}")
+    yield from _of_documents(quoted(name), image)
+
+
+def _of_documents(name: str, image: BundledImage) -> Iterator[Problem]:
+    if image.root.media_type not in (*manifests.INDEXES, *manifests.MANIFESTS):
+        yield Problem(f"{name} is none: {quoted(image.root.media_type)}")
+    for document in image.architectures.values():
+        if document.media_type not in manifests.MANIFESTS:
+            yield Problem(f"{name} has a manifest that is none: {quoted(document.media_type)}")
+    for document in (image.root, *image.architectures.values()):
+        if (sha256 := manifests.sha256_of(document.digest)) not in image.blobs:
+            yield Problem(f"{name} has a manifest that is none of its blobs: sha256 {sha256}")
+
+
+def _is_name(text: str) -> bool:
+    try:
+        images.parse(text)
+    except InvalidInput:
+        return False
+    return True
