@@ -213,7 +213,7 @@ class TestBuilding:
         built = await build(params, home, tmp_path / "b.tar.zst")
 
         [warning] = built.warnings
-        assert "nobody has published checksums of runc v9.9.9" in warning.message
+        assert "the catalog has no checksums of runc v9.9.9" in warning.message
         assert "catalog lock" in warning.hint
 
     @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def usual_options() -> Options:
 
 
 def unlocked(wanted: BillOfMaterials) -> list[str]:
-    """The components of which nobody has published what their files have to be."""
+    """The components of which the catalog does not say what their files have to be."""
     found = (file for file in wanted.binaries if not file.sha256)
     return sorted({f"{file.component} {file.version}" for file in found})
 

@@ -144,7 +144,7 @@ def _require_no_other(path: Path) -> None:
 def _warnings(untested: Sequence[str], unknown: Sequence[str]) -> tuple[Problem, ...]:
     found = [Problem(message) for message in untested]
     if unknown:
-        message = f"nobody has published checksums of {', '.join(unknown)}: what came was taken"
+        message = f"the catalog has no checksums of {', '.join(unknown)}: what came was taken"
         hint = (
             "hold fast what was fetched: kubexm catalog lock -f FILE -o LOCK, then --catalog LOCK"
         )

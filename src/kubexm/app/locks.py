@@ -1,4 +1,4 @@
-"""The use case of locks: sums of files that nobody has published, held fast in a catalog."""
+"""The use case of locks: sums of files that the catalog does not have, held fast in another."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LockParams(msgspec.Struct, frozen=True):
 async def hold_fast(
     params: LockParams, home: Home, vault: SecretVault, progress: Progress | None = None
 ) -> list[Locked]:
-    """Fetch all files whose sums nobody knows, and write a catalog with the sums of all files.
+    """Fetch all files whose sums the catalog lacks, and write one with the sums of all files.
 
     The answer is what was not known before; if there is nothing, no file is written.
     """

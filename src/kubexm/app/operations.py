@@ -204,7 +204,7 @@ def _warnings(ctx: ClusterContext, cluster: Cluster) -> Iterator[Problem]:
     if unknown and not ctx.is_bundled:
         names = ", ".join(sorted({f"{file.component} {file.version}" for file in unknown}))
         hint = "hold fast what is fetched: kubexm catalog lock -f FILE -o LOCK, then --catalog LOCK"
-        yield Problem(f"nobody has published checksums of {names}", hint=hint)
+        yield Problem(f"the catalog has no checksums of {names}", hint=hint)
 
 
 def _notices(hosts: Iterable[InventoryHost], facts: Facts) -> Iterator[Problem]:

@@ -57,7 +57,7 @@ def lock(
     ] = False,
     allow_literal_secrets: LiteralSecrets = False,
 ) -> int:
-    """Fetch files whose checksums nobody knows, and hold them fast in a catalog."""
+    """Fetch files whose checksums the catalog lacks, and hold them fast in another."""
     from kubexm.app import locks
     from kubexm.app.bills import BillParams, granted
     from kubexm.cli import fetching

@@ -116,7 +116,7 @@ catalog.command(
 catalog.command(
     "kubexm.cli.catalog:lock",
     name="lock",
-    help="Fetch files whose checksums nobody knows, and hold them fast in a catalog.",
+    help="Fetch files whose checksums the catalog lacks, and hold them fast in another.",
 )
 app.command(bundle)
 for name, text in (

@@ -20,7 +20,7 @@ class Wanted(msgspec.Struct, frozen=True):
     urls: tuple[str, ...] = ()
     """Where it can be had, the best first; none where nothing may be asked outside."""
     sha256: str = ""
-    """Empty if nobody has published it."""
+    """Empty if the catalog has none."""
 
     @property
     def key(self) -> str:

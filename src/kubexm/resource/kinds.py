@@ -1,4 +1,4 @@
-"""What a file is by what is in it, for those of which nobody knows the sum."""
+"""What a file is by what is in it, for those whose sum is not known."""
 
 from __future__ import annotations
 

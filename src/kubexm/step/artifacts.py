@@ -63,7 +63,7 @@ class Stored(Minter):
     urls: tuple[str, ...] = ()
     """Where it can be had, the best first; none where nothing may be asked outside."""
     sha256: str = ""
-    """The checksum that it has to have; empty if nobody has published one."""
+    """The checksum that it has to have; empty if the catalog has none."""
 
     def summary(self) -> str:
         return f"{self.file} here"
@@ -96,7 +96,7 @@ class Stored(Minter):
 class Installed(Step):
     """A file of the catalog is at `path`.
 
-    Where nobody knows its checksum, the host's own record says which file it is.
+    Where the catalog has no checksum of it, the host's own record says which file it is.
 
     ```yaml
     - name: kubectl
@@ -109,7 +109,7 @@ class Installed(Step):
     artifact: str
     """What the store calls it: component, version, name and architecture, joined by `/`."""
     sha256: str = ""
-    """Its checksum, if one was published."""
+    """Its checksum, if the catalog has one."""
     mode: Mode = "0755"
     """Octal digits in quotes."""
     value: str = ""
@@ -213,7 +213,7 @@ class MembersInstalled(Step):
     """Where each file comes, by its name in the archive: a path, or a directory that ends in `/`.
     A name may end in `*`, for all files in a directory of the archive that begin so."""
     sha256: str = ""
-    """The checksum of the archive, if one was published."""
+    """The checksum of the archive, if the catalog has one."""
     mode: Mode = "0755"
     """Of all these files: octal digits in quotes."""
     value: str = ""
