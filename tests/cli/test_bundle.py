@@ -357,6 +357,8 @@ class TestLock:
 
         assert answer.code == 0, answer.err
         assert f"locked runc v9.9.9 runc amd64: sha256 {digest}\n" in answer.out
+        assert "images and charts are held fast by a bundle" in answer.out
+        assert "# Images and charts are not in it" in lock.read_text()
         again = kubexm(
             "catalog", "lock", "-f", site.file, *catalogs, "--catalog", lock, "-o", tmp_path / "2"
         )

@@ -789,7 +789,7 @@ class TestLocks:
             ]
         )
 
-        assert text.partition("\n")[2] == (
+        assert text.split("\n", 2)[2] == (
             f'\n[components.etcd.versions."v3.6.16".sha256]\narchive.amd64 = "{SUM}"\n'
             f'\n[components.runc.versions."v1.5.2".sha256]\nrunc.amd64 = "{SUM}"\n'
         )

@@ -79,7 +79,8 @@ def lock(
     for one in found:
         say(f"locked {one.component} {one.version} {one.name} {one.arch}: sha256 {one.sha256}")
     say(
-        f"wrote {output}\nhint: give it to other commands with --catalog {output}"
+        f"wrote {output}: the checksums of files; images and charts are held fast by a bundle\n"
+        f"hint: give it to other commands with --catalog {output}"
         if found
         else f"the checksums of all files that {file} needs are known: nothing to lock"
     )

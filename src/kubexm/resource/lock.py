@@ -14,7 +14,10 @@ from kubexm.errors import InvalidInput, Problem
 from kubexm.resource.entries import FileArch
 from kubexm.resource.reading import quoted, written
 
-_HEAD = "# What was fetched. Given as a catalog, it is the only thing that is accepted again.\n"
+_HEAD = """\
+# The files that were fetched. Given as a catalog, no other content of them is accepted again.
+# Images and charts are not in it: a bundle holds them fast.
+"""
 
 
 class Locked(msgspec.Struct, frozen=True, order=True):
