@@ -245,6 +245,30 @@ class TestDamage:
 
         assert [damage.wanted for damage in damages] == list(manifest.blobs)[:2]
 
+    @pytest.mark.parametrize(("said", "told"), [(3, 3), (-7, 0), (None, 512), (1 << 40, 1 << 40)])
+    async def test_what_is_in_the_place_of_a_file_is_told_with_its_size(
+        self,
+        depot: Depot,
+        wanted: BillOfMaterials,
+        store: Store,
+        tmp_path: Path,
+        said: int | None,
+        told: int,
+    ) -> None:
+        manifest = await built(depot, wanted, store, path := tmp_path / "b.tar.zst")
+        whole = path.read_bytes()
+        digest = max(manifest.blobs, key=lambda each: manifest.blobs[each])
+        start, end = frames(path)[1 + list(manifest.blobs).index(digest)]
+        header = tarfile.TarInfo(f"blobs/sha256/{digest}")
+        header.size = manifest.blobs[digest] if said is None else said
+        data = header.tobuf(tarfile.GNU_FORMAT) + bytes(512)
+        path.write_bytes(whole[:start] + b"".join(packed([data], len(data))) + whole[end:])
+
+        [damage] = await bundle.verify(path)
+
+        assert f"with {told:,} bytes in its place" in damage.reason
+        assert manifest.blobs[digest] > 512
+
     @pytest.mark.parametrize(
         ("data", "message"),
         [

@@ -264,9 +264,8 @@ def _content(file: IO[bytes], digest: str, size: int) -> Iterator[bytes]:
         left -= len(piece[:left])
     header = _header(bytes(first[: tarfile.BLOCKSIZE]))
     if (header.name, header.size) != (_entry(digest), size) or left:
-        raise Unreadable(
-            f"found {quoted(header.name)} with {header.size - left:,} bytes in its place"
-        )
+        there = size - left if header.size == size else max(header.size, 0)  # tar can say less
+        raise Unreadable(f"found {quoted(header.name)} with {there:,} bytes in its place")
 
 
 def _header(data: bytes) -> tarfile.TarInfo:
