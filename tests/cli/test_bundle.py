@@ -267,7 +267,10 @@ class TestCheck:
         answer = kubexm("bundle", "check", site.bundle, "-f", site.file, "--catalog", site.overlay)
 
         assert answer.code == 0, answer.err
-        assert answer.out == f"{site.bundle} has all that {site.file} needs\n"
+        assert answer.out == (
+            f"{site.bundle} has all that {site.file} needs, by what it says of itself\n"
+            f"hint: see that it is whole: kubexm bundle verify {site.bundle}\n"
+        )
 
     def test_everything_that_is_missing_is_told(
         self, site: Site, kubexm: Kubexm, tmp_path: Path

@@ -153,7 +153,8 @@ def check(
         say(f"{bundle} lacks {counted(len(missing), 'thing')} that {file} needs")
         say(f"hint: build another one: kubexm bundle build -f {file} -o FILE")
     else:
-        say(f"{bundle} has all that {file} needs")
+        say(f"{bundle} has all that {file} needs, by what it says of itself")
+        say(f"hint: see that it is whole: kubexm bundle verify {bundle}")
     return 1 if missing else 0
 
 
