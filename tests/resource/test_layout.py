@@ -20,6 +20,7 @@ from tests.resource import made_images
 
 from kubexm.errors import InvalidFile, InvalidInput, Refused, StepFailed
 from kubexm.resource import images, layout, manifests
+from kubexm.resource.bundle_frames import packed
 from kubexm.resource.images import Image
 from kubexm.resource.store import Store
 
@@ -350,15 +351,51 @@ def test_links_in_a_circle_lead_nowhere(tmp_path: Path, store: Store) -> None:
         layout.read(tar_of(tmp_path / "app.tar", files), store)
 
 
-def test_a_file_that_is_no_archive_is_refused(tmp_path: Path, store: Store) -> None:
-    (tmp_path / "text").write_text("hello")
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"hello", "text"),
+        (b"", "empty"),
+        (b"<html>", "a web page"),
+        (gzip.compress(b"hello", mtime=0), "a file of gzip"),
+        (b"".join(packed([b"hello"], 5)), "a file of zstd"),
+    ],
+)
+def test_a_file_that_is_no_archive_is_told_as_what_it_is(
+    tmp_path: Path, store: Store, content: bytes, what: str
+) -> None:
+    (tmp_path / "file").write_bytes(content)
 
-    with pytest.raises(InvalidFile, match="it is no whole tar"):
-        layout.read(tmp_path / "text", store)
-    with pytest.raises(InvalidFile, match="can't read it: No such file"):
+    with pytest.raises(InvalidFile, match=f"it is {what}, want a whole tar, plain or") as caught:
+        layout.read(tmp_path / "file", store)
+
+    assert "method" not in caught.value.message
+    assert ("bundle" in caught.value.message) == (what == "a file of zstd")
+
+
+def test_a_file_that_is_no_archive_is_refused(tmp_path: Path, store: Store) -> None:
+    with pytest.raises(InvalidFile, match="this is no file"):
+        layout.read(Path("/dev/null"), store)
+    with pytest.raises(InvalidFile, match="can't be read: no such file"):
         layout.read(tmp_path / "nothing", store)
     with pytest.raises(InvalidFile, match=r"found neither `index.json` nor `manifest.json`"):
         layout.read(tar_of(tmp_path / "empty.tar", {"a": b""}), store)
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz"])
+def test_an_archive_that_was_cut_off_between_its_files_is_not_said_to_hold_none(
+    tmp_path: Path, store: Store, mode: str
+) -> None:
+    tar_of(path := tmp_path / "app.tar", {"layer.tar": AMD64}, mode)
+    if mode == "w":
+        path.write_bytes(path.read_bytes()[: 512 + len(AMD64)])
+    else:
+        cut = gzip.decompress(path.read_bytes())[: 512 + len(AMD64)]
+        path.write_bytes(gzip.compress(cut))
+    assert len(AMD64) % 512 == 0
+
+    with pytest.raises(InvalidFile, match="it is no whole tar: it is cut off"):
+        layout.read(path, store)
 
 
 @given(st.integers(min_value=0, max_value=10_000))

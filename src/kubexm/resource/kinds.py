@@ -16,12 +16,13 @@ Kind = Literal["", "file", "binary", "archive", "manifest", "chart"]
 _LARGEST_CHART = 256 << 20
 """Unpacked bytes; helm takes fewer."""
 _HEAD = 1024
+ZSTD = "a file of zstd"
 _KNOWN = (
     (b"\x7fELF", "a program"),
     (b"#!", "a script"),
     (b"\x1f\x8b", "a file of gzip"),
     (b"\xfd7zXZ\0", "a file of xz"),
-    (b"\x28\xb5\x2f\xfd", "a file of zstd"),
+    (b"\x28\xb5\x2f\xfd", ZSTD),
     (b"BZh", "a file of bzip2"),
     (b"PK\x03\x04", "a file of zip"),
 )

@@ -18,11 +18,11 @@ from zlib import error as BadCompression  # noqa: N812 what it is called says no
 
 import msgspec
 
-from kubexm.errors import InvalidFile, InvalidInput, KubexmError, Problem
-from kubexm.resource import images, manifests
+from kubexm.errors import InvalidFile, InvalidInput, KubexmError, Problem, StepFailed
+from kubexm.resource import images, kinds, manifests
 from kubexm.resource.images import Image, Reference
 from kubexm.resource.manifests import Descriptor, Index, Manifest
-from kubexm.resource.store import Store
+from kubexm.resource.store import Store, opened
 
 CONTAINERD_NAME = "io.containerd.image.name"
 """The annotation from which `ctr images import` takes the name of an image."""
@@ -33,6 +33,8 @@ _MOST_LINKS = 10
 _PACKED = ((b"\x1f\x8b", "+gzip"), (b"\x28\xb5\x2f\xfd", "+zstd"))
 """How the bytes of a compressed layer begin, and what is added to its kind."""
 _ANEW = "export the image anew"
+_WITHOUT_TAR = "it is {}, want a whole tar, plain or packed by gzip, bzip2 or xz"
+_NAME = "name an OCI layout, or what `docker save` or `ctr images export` wrote"
 
 
 def read(path: Path, store: Store) -> tuple[Image, ...]:
@@ -42,10 +44,13 @@ def read(path: Path, store: Store) -> tuple[Image, ...]:
             return _oci_images(files, store)
         if files.has("manifest.json"):
             return _docker_images(files, store)
+        is_whole = files.is_whole()
+    if not is_whole:
+        raise InvalidFile("it is no whole tar: it is cut off", where=str(path), hint=_ANEW)
     raise InvalidFile(
         "found neither `index.json` nor `manifest.json` in it, so it holds no images",
         where=str(path),
-        hint="name an OCI layout, or what `docker save` or `ctr images export` wrote",
+        hint=_NAME,
     )
 
 
@@ -66,6 +71,9 @@ class _Files(Protocol):
     def place(self, name: str) -> int:
         """What is read in this order is read fast."""
 
+    def is_whole(self) -> bool:
+        """Whether what is not in it may not have been cut off."""
+
 
 class _Directory:
     def __init__(self, root: Path) -> None:
@@ -84,6 +92,9 @@ class _Directory:
 
     def place(self, name: str) -> int:
         return 0
+
+    def is_whole(self) -> bool:
+        return True
 
 
 class _Archive:
@@ -105,6 +116,12 @@ class _Archive:
     def place(self, name: str) -> int:
         member = self._member(name)
         return 0 if member is None else member.offset_data
+
+    def is_whole(self) -> bool:
+        file = self._tar.fileobj
+        assert file is not None
+        file.seek(self._tar.offset)
+        return file.read(tarfile.BLOCKSIZE) == bytes(tarfile.BLOCKSIZE)
 
     def _member(self, name: str) -> tarfile.TarInfo | None:
         """The file of this name; Docker writes a layer once, and links for its other uses."""
@@ -172,13 +189,31 @@ def _opened(path: Path) -> Iterator[_Files]:
         yield _Directory(path)
         return
     try:
-        with tarfile.open(path) as tar:
+        with _file(path) as file, _tar(path, file) as tar:
             yield _Archive(path, tar)
     except (tarfile.TarError, BadCompression, EOFError) as error:
         raise InvalidFile(f"it is no whole tar: {error}", where=str(path), hint=_ANEW) from error
     except OSError as error:
         message = f"can't read it: {error.strerror or error}"
         raise InvalidFile(message, where=str(path), hint=_ANEW) from error
+
+
+def _file(path: Path) -> IO[bytes]:
+    try:
+        return opened(path)
+    except StepFailed as error:
+        raise InvalidFile(error.message, where=str(path), hint=error.hint) from error
+
+
+def _tar(path: Path, file: IO[bytes]) -> tarfile.TarFile:
+    try:
+        return tarfile.open(fileobj=file)
+    except tarfile.ReadError as error:
+        file.seek(0)
+        message = _WITHOUT_TAR.format(found := kinds.called(file.read(tarfile.BLOCKSIZE)))
+        if found == kinds.ZSTD:
+            message += "; out of a bundle no images are taken"
+        raise InvalidFile(message, where=str(path), hint=_NAME) from error
 
 
 def _oci_images(files: _Files, store: Store) -> tuple[Image, ...]:
