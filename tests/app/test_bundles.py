@@ -398,6 +398,26 @@ class TestPushing:
             await bundles.push(params, home, SecretVault())
         assert "the word" not in str(caught.value)
 
+    async def test_a_registry_without_tls_is_told_with_the_flag_for_it(
+        self, home: Home, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "b.tar.zst"
+        empty = Manifest(kubernetes=(), architectures=(), artifacts={}, images={}, blobs={})
+        for _ in bundle_archive.written(empty, Store(home.artifacts), path):
+            pass
+
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read(1)
+            writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            writer.close()
+
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            registry = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            with pytest.raises(StepFailed, match="it does not speak TLS") as caught:
+                await bundles.push(PushParams(bundle=path, registry=registry), home, SecretVault())
+
+        assert "--plain-http" in caught.value.hint
+
 
 class TestLocking:
     @pytest.fixture

@@ -287,8 +287,22 @@ class TestCheck:
 
         assert answer.code == 1
         assert "✗ the image `ghcr.io/flannel-io/flannel:" in answer.out
-        assert "hint: build another one" in answer.out
+        command = f"kubexm bundle build -f {other} --catalog {site.overlay} -o FILE"
+        assert f"hint: build another one: {command}\n" in answer.out
         assert len(told["missing"]) == 2
+
+    def test_what_was_given_is_in_the_command_that_helps(
+        self, site: Site, kubexm: Kubexm, tmp_path: Path
+    ) -> None:
+        (tmp_path / "my file").write_text(site.file.read_text().replace("routed", "flannel"))
+
+        answer = kubexm(
+            "bundle", "check", site.bundle, "-f", tmp_path / "my file", "--catalog", site.overlay,
+            "--arch", "amd64", "--arch", "arm64",
+        )  # fmt: skip
+
+        words = f"--catalog {site.overlay} --arch amd64 --arch arm64 -o FILE"
+        assert f"-f '{tmp_path}/my file' {words}\n" in answer.out
 
     def test_a_file_with_mistakes_is_refused(
         self, site: Site, kubexm: Kubexm, tmp_path: Path

@@ -13,8 +13,15 @@ from kubexm.app.bills import BillParams, billed, sources, unlocked
 from kubexm.common.paths import Home
 from kubexm.common.secrets import SecretRef, is_reference
 from kubexm.common.threads import in_thread
-from kubexm.errors import InvalidInput, KubexmError, Problem
-from kubexm.resource import bundle, bundle_archive, bundle_build, bundle_changes, bundle_push
+from kubexm.errors import InvalidInput, KubexmError, Problem, StepFailed
+from kubexm.resource import (
+    bundle,
+    bundle_archive,
+    bundle_build,
+    bundle_changes,
+    bundle_push,
+    http,
+)
 from kubexm.resource.bundle_archive import Damage
 from kubexm.resource.bundle_changes import Difference
 from kubexm.resource.bundle_gather import gather, take_images
@@ -110,10 +117,19 @@ async def push(
         ca_file=params.ca,
         login=_login(params, vault),
     )
-    await bundle_push.require_registry(target)
+    await _require_registry(target)
     store = Store(home.artifacts)
     manifest = await bundle.load(params.bundle, store, progress)
     return await bundle_push.push_images(manifest, store, target, progress)
+
+
+async def _require_registry(target: Target) -> None:
+    try:
+        await bundle_push.require_registry(target)
+    except StepFailed as error:
+        if not http.speaks_no_tls(error):
+            raise
+        raise StepFailed(error.message, hint="if that is meant so, add --plain-http") from error
 
 
 def _require_place(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
@@ -151,7 +152,7 @@ def check(
         for problem in missing:
             say(f"✗ {problem}")
         say(f"{bundle} lacks {counted(len(missing), 'thing')} that {file} needs")
-        say(f"hint: build another one: kubexm bundle build -f {file} -o FILE")
+        say(f"hint: build another one: {_as_built(wanted)} -o FILE")
     else:
         say(f"{bundle} has all that {file} needs, by what it says of itself")
         say(f"hint: see that it is whole: kubexm bundle verify {bundle}")
@@ -221,6 +222,16 @@ def _counts(manifest: Manifest) -> str:
         *([counted(charts, "chart")] if charts else []),
     ]
     return f"{', '.join(parts)}, {size(manifest.size)}"
+
+
+def _as_built(wanted: BillParams) -> str:
+    """The command that builds what a check wants."""
+    words = ["kubexm", "bundle", "build", "-f", str(wanted.file)]
+    words += [word for path in wanted.catalogs for word in ("--catalog", str(path))]
+    words += [word for arch in wanted.architectures for word in ("--arch", arch)]
+    if wanted.allow_literal_secrets:
+        words.append("--allow-literal-secrets")
+    return shlex.join(words)
 
 
 def _not_as_named(pushed: Iterable[Pushed]) -> Iterator[Problem]:

@@ -23,6 +23,8 @@ MAX_REDIRECTS = 10
 _LATER = frozenset({408, 429, 500, 502, 503, 504})
 """Answers that may be others in a moment."""
 _REPEATABLE = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PUT"})
+_IN_THE_CLEAR = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"})
+"""What OpenSSL says of an answer that is none of TLS."""
 _BROKEN = (
     httpx.ConnectError,
     httpx.ConnectTimeout,
@@ -132,6 +134,12 @@ def reason(error: httpx.HTTPError, settings: Settings) -> str:
     proxy = proxy_for(settings, error.request.url)
     way = "" if proxy is None else f" (by the proxy {shown(_proxy(proxy).url)})"
     return f"{_reason(error, settings)}{way}"
+
+
+def speaks_no_tls(error: BaseException) -> bool:
+    """Whether something went wrong because a server speaks in the clear."""
+    found = (cause for cause in _causes(error) if isinstance(cause, ssl.SSLError))
+    return any(cause.reason in _IN_THE_CLEAR for cause in found)
 
 
 class _Transport(httpx.AsyncBaseTransport):
@@ -279,6 +287,8 @@ def _reason(error: httpx.HTTPError, settings: Settings) -> str:
 def _cause(error: httpx.HTTPError) -> str:
     if (untrusted := _untrusted(error)) is not None:
         return f"its certificate is not trusted: {untrusted.verify_message}"
+    if speaks_no_tls(error):
+        return "it does not speak TLS"
     if (refusal := _of_the_system(error)) is not None:
         return _said(refusal)
     return "the connection broke" if isinstance(error, _BROKEN) else type(error).__name__
