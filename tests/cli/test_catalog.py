@@ -28,6 +28,25 @@ def test_a_version_is_shown_with_where_it_comes_from_and_what_goes_with_it(kubex
     assert shown["goesWith"]["containerd"].startswith("v2.")
 
 
+def test_the_etcd_of_kubeadm_is_told_beside_that_of_a_service(kubexm: Kubexm) -> None:
+    told = kubexm("catalog", "show", "kubernetes", "v1.37.0").out
+    shown = json.loads(kubexm("catalog", "show", "kubernetes", "v1.37.0", "-o", "json").out)
+
+    assert "  with etcd v3.7.1 as a service, v3.7.0 stacked\n" in told
+    assert (shown["goesWith"]["etcd"], shown["stackedEtcd"]) == ("v3.7.1", "v3.7.0")
+
+
+def test_a_version_is_shown_with_the_kubernetes_that_it_fits(kubexm: Kubexm) -> None:
+    told = kubexm("catalog", "show", "etcd", "v3.7.1").out
+
+    assert told.endswith("  fits Kubernetes v1.34, v1.35, v1.36, v1.37\n")
+    assert (
+        "fits Kubernetes v1.35, v1.36, v1.37\n"
+        in kubexm("catalog", "show", "calico", "v3.33.0").out
+    )
+    assert "fits" not in kubexm("catalog", "show", "runc").out
+
+
 def test_a_version_is_shown_with_its_charts_and_with_nothing_twice(kubexm: Kubexm) -> None:
     cilium = kubexm("catalog", "show", "cilium", "v1.20.1").out
     calico = kubexm("catalog", "show", "calico", "v3.33.0").out.splitlines()

@@ -32,6 +32,10 @@ class Shown(msgspec.Struct, frozen=True, rename="camel"):
     charts: Sequence[ChartRelease]
     goes_with: dict[str, str]
     """Of Kubernetes: the versions of other components that are taken with it."""
+    stacked_etcd: str = ""
+    """Of Kubernetes: the etcd that kubeadm runs; among the others is that of a service."""
+    fits: Sequence[str] = ()
+    """Of another component: the release lines of Kubernetes that it goes with, if that matters."""
 
 
 def listed(files: Sequence[Path] = ()) -> list[Listed]:
@@ -56,7 +60,16 @@ def shown(name: str, version: str | None, files: Sequence[Path] = ()) -> Shown:
         images=[*dict.fromkeys(known.images(name, found).values())],
         charts=known.charts(name, found),
         goes_with=dict(beside),
+        stacked_etcd=known.stacked_etcd(found) if name == KUBERNETES else "",
+        fits=[*_fits(known, name, found)],
     )
+
+
+def _fits(known: Catalog, name: str, version: str) -> Iterable[str]:
+    for minor in known.minors:
+        is_judged = name in known.entries.kubernetes[minor].fits
+        if is_judged and known.verdict(minor, name, version).level == "fits":
+            yield minor
 
 
 def _downloads(known: Catalog, name: str, version: str) -> Iterable[Download]:

@@ -110,5 +110,9 @@ def show(
     for chart in found.charts:
         say(f"  chart {chart.name} {chart.version}: {chart.repository}")
     for name, beside in found.goes_with.items():
-        say(f"  with {name} {beside}")
+        stacked = found.stacked_etcd if name == "etcd" else beside
+        more = f" as a service, {stacked} stacked" if stacked != beside else ""
+        say(f"  with {name} {beside}{more}")
+    if found.fits:
+        say(f"  fits Kubernetes {', '.join(found.fits)}")
     return 0
