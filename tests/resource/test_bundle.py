@@ -296,6 +296,7 @@ class TestDamage:
             ('{"apiVersion": "kubexm.io/v9", "kind": "Bundle"}', UnsupportedFormat, "kubexm.io/v9"),
             ('{"apiVersion": "kubexm.io/v1alpha1", "kind": "Bundle"}', InvalidFile, "kubernetes"),
             ("no json", InvalidFile, "can't be read"),
+            (f'{{"x": {"[" * 100_000}', InvalidFile, "can't be read: maximum recursion depth"),
         ],
     )
     def test_a_manifest_that_can_not_be_used_is_refused(

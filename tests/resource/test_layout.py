@@ -328,6 +328,8 @@ def test_an_image_with_several_names_is_read_once_for_each(tmp_path: Path, store
         ({"config.json": b"{}"}, "`config.json` tells of 0 layers, found 1"),
         ({"config.json": b"no json"}, "`config.json` of .* can't be read"),
         ({"manifest.json": b"{}"}, "`manifest.json` can't be read"),
+        ({"manifest.json": b'[{"x":' + b"[" * 100_000}, "`manifest.json` can't be read"),
+        ({"config.json": b'{"x":' + b"[" * 100_000}, "`config.json` of .* can't be read"),
         ({"manifest.json": saved("other", ["layer.tar"], None)}, "there is no `other` in it"),
         ({"manifest.json": saved("config.json", ["other"], None)}, "there is no `other` in it"),
     ],

@@ -85,7 +85,7 @@ def decoded(data: bytes, where: str) -> Manifest:
         head = msgspec.json.decode(data, type=_Head)
         if (head.api_version, head.kind) == (API_VERSION, KIND):
             return _required(msgspec.json.decode(data, type=Manifest), where)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         message = f"its manifest can't be read: {error}"
         raise InvalidFile(message, where=where, hint="get the bundle anew") from error
     found = f"{quoted(head.kind)} of {quoted(head.api_version)}"

@@ -257,7 +257,7 @@ def _docker_images(files: _Files, store: Store) -> tuple[Image, ...]:
     data = _small(files, "manifest.json")
     try:
         saved = msgspec.json.decode(data, type=tuple[_Saved, ...])
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         message = f"`manifest.json` can't be read: {error}"
         raise InvalidFile(message, where=files.where, hint=_ANEW) from error
     names = sorted({name for each in saved for name in each.layers}, key=files.place)

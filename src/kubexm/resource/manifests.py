@@ -111,7 +111,7 @@ def decoded(data: bytes, kind: type[_Document], what: str) -> _Document:
     """A document out of its bytes; `what` is how it is called if it is none."""
     try:
         return msgspec.json.decode(data, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidFile(
             f"{what} can't be read: {error}", hint="pull or export the image anew"
         ) from error
