@@ -61,7 +61,7 @@ def test_hosts_that_are_fit_make_a_table_and_no_trouble(
     assert rows[0].split() == ["reachable", "ok", "cp1", "node1", "node2"]
     assert answer.out.endswith(
         "\nnote: the check `artifacts` is left out of a simulation: nobody real is asked"
-        "\ndemo: fit; 3 hosts, 33 checks: 0 refusals, 0 warnings, 0 skipped\n"
+        "\ndemo: fit; 3 hosts, 34 checks: 0 refusals, 0 warnings, 0 skipped\n"
     )
     assert not home.exists(), "a world that nobody asked to keep is thrown away"
 
@@ -86,7 +86,7 @@ def test_refusals_come_first_then_warnings_then_what_is_skipped(
         "    hint: give the host more, or want less\n\n"
         "! swap: there is swap: 1,024 MiB  [node2]\n    hint: kubexm turns it off"
     ) in answer.out
-    assert "demo: not fit; 3 hosts, 32 checks: 1 refusal, 1 warning, 1 skipped\n" in answer.out
+    assert "demo: not fit; 3 hosts, 33 checks: 1 refusal, 1 warning, 1 skipped\n" in answer.out
     assert "hint: leave a check out with `preflight: {skip: [NAME]}`" in answer.out
 
 
