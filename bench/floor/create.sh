@@ -127,6 +127,8 @@ prepared() {
   programs "$1" &
   pids+=($!)
   runtime "$1"
+  # Everybody waits for the first control plane, so nothing large stands in its way.
+  [ "$1" = "$first" ] || await loaded
   if is_plane "$1"; then
     # All that kubeadm looks for before it begins.
     import "$1" k8s.io pause etcd kube-apiserver kube-controller-manager kube-scheduler kube-proxy &
@@ -174,6 +176,7 @@ connected() {
 
 first_plane() {
   prepared "$first"
+  mark loaded
   import "$first" k8s.io coredns &
   init
   kubectl config view --raw >"$place/kubeconfig"
