@@ -71,7 +71,7 @@ SURVIVORS = (
     Survivor(_NAMELESS, before="names/hosts-file", after="workers/join/node"),
     Survivor("nobody makes a copy meanwhile", before="etcd/backup/*", after="etcd/backup/*"),
     Survivor(_AGAIN, before="etcd/health/healthy", after="*"),
-    Survivor(_AT_ONCE, before="etcd/settings/*", after="etcd/settings/*"),
+    Survivor(_AT_ONCE, before="etcd/settings/*", after="*"),
     Survivor(_AT_ONCE, before="control-plane/init/kubelet", after="control-plane/join/*"),
     Survivor(_AGAIN, before="registry/service/answers", after="registry/images/*"),
     Survivor(_NO_VOLUME, before="images/busybox", after="*"),
