@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import gc
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import yaml
@@ -30,7 +31,7 @@ from kubexm.plan.graph import ExecutionGraph
 from kubexm.plan.node import ExecutionNode
 from kubexm.plan.result import GraphExecutionResult
 from kubexm.runtime.build import HostConfig, Runtime, RuntimeConfig
-from kubexm.sim import apiserver, etcdmembers, kubeproxy
+from kubexm.sim import apiserver, etcdmembers, kubelet, kubeproxy
 from kubexm.sim.assets import SimAssets
 from kubexm.sim.settings import Machine, WorldSettings
 from kubexm.sim.world import World
@@ -88,22 +89,28 @@ class Stage:
         self._settings = replace(create.world, machine=machine, hesitates=True)
         self._delete = planned("delete-cluster").graph
         self.sketch = self._fitting(create.graph).reduced()
-        with _changed(file) as other:
+        with _changed(file, _new_settings) as other:
             changed = self._fitting(planned("create-cluster", other).graph).reduced()
         # No notes are kept on these hosts by which checks would know the cluster as their own.
         self._other = _without(changed, frozenset((CHECKS,)))
+        self._bad: list[Sketch] = []
+        for change in (_bad_argument, _bad_kubelet):
+            with _changed(file, change) as bad:
+                spoilt = self._fitting(planned("create-cluster", bad).graph).reduced()
+            self._bad.append(_without(spoilt, frozenset((CHECKS,))))
         others = frozenset(node.step.kind for node in self.sketch.nodes()) - LOOKS
         self._looks = _without(self.sketch, others).graph()
         self._asked_for = _only(self.sketch, OBJECTS).graph()
         self._routed = peers.routed(create.graph)
         self._access = _access(create.graph)
-        self._first = next(host.name for host in self._hosts if CONTROL_PLANE in host.roles)
+        self._planes = [host.name for host in self._hosts if CONTROL_PLANE in host.roles]
+        self._first = self._planes[0]
         self._kubelets = [host.name for host in self._hosts if not _NODES.isdisjoint(host.roles)]
         self._tools = [*_tools(create.graph)]
         self._keeps_time = any("/time/" in id for id in create.graph.nodes)
         self.stays = self._life_of(self.sketch.graph())
         """What is left on hosts of a cluster that was made as planned, and deleted."""
-        for found in self._faults(self.sketch, self._other):
+        for found in self._faults(lambda sketch: sketch):
             raise AssertionError(f"found without any mistake: {found}")
 
     def _fitting(self, graph: ExecutionGraph) -> Sketch:
@@ -130,16 +137,18 @@ class Stage:
         """Play a mutant until something gives it away."""
         gc.collect()  # a world is large, and nobody needs the last one any more
         try:
-            sketch = mutant.of(self.sketch)
-            sketch.graph()
+            mutant.of(self.sketch).graph()
         except InvalidGraph as error:
             return Verdict(mutant, "validation", error.problems[0].message)
-        caught, why = next(self._faults(sketch, mutant.of(self._other)), ("", ""))
+        caught, why = next(self._faults(mutant.of), ("", ""))
         return Verdict(mutant, caught, why)
 
-    def _faults(self, sketch: Sketch, other: Sketch) -> Iterator[tuple[str, str]]:
-        yield from self._lived(sketch.graph(), other.graph())
+    def _faults(self, mistaken: Callable[[Sketch], Sketch]) -> Iterator[tuple[str, str]]:
+        sketch = mistaken(self.sketch)
+        yield from self._lived(sketch.graph(), mistaken(self._other).graph())
         yield from self._unguarded(sketch)
+        for bad in self._bad:
+            yield from self._spread(sketch.graph(), mistaken(bad).graph())
 
     def trouble(self, graph: ExecutionGraph) -> str:
         """What goes wrong when a cluster is made by this plan; nothing if all goes well."""
@@ -200,10 +209,8 @@ class Stage:
 
     def _unheard(self, world: World) -> str:
         """Who goes on as if nothing had been changed."""
-        planes = (host.name for host in self._hosts if CONTROL_PLANE in host.roles)
-        for name in planes:
-            settings = virtual.run(world.connector(name).get(_API_SERVER))
-            if _ARGUMENT not in settings.decode():
+        for name in self._planes:
+            if _ARGUMENT not in self._api_server(world, name).decode():
                 return f"the API server of {name} goes on with its old settings"
         shell = world.shell_of(self._first)
         assert shell is not None, "nobody has stopped it"
@@ -231,6 +238,24 @@ class Stage:
                     self._run(world, graph)
                     if changed := world.snapshot():
                         yield "checks", f"{sorted(changed)} changed, {node.hosts} unfit"
+
+    def _spread(self, graph: ExecutionGraph, bad: ExecutionGraph) -> Iterator[tuple[str, str]]:
+        """Who takes settings that the first control plane does not start with."""
+        with self._world() as world:
+            self._run(world, graph)
+            before = {name: self._begun(world, name) for name in self._planes[1:]}
+            self._run(world, bad)
+            if taken := [name for name, was in before.items() if self._begun(world, name) != was]:
+                yield "bad settings", f"taken by {' '.join(taken)} too"
+
+    def _begun(self, world: World, host: str) -> tuple[str, bytes]:
+        """What keeps the kubelet of a host from running, and what its API server begins with."""
+        shell = world.shell_of(host)
+        assert shell is not None, "nobody has stopped it"
+        return kubelet.obstacle(shell), self._api_server(world, host)
+
+    def _api_server(self, world: World, host: str) -> bytes:
+        return virtual.run(world.connector(host).get(_API_SERVER))
 
     def _names(self) -> list[str]:
         return [host.name for host in self._hosts if host.name != CONTROL_NODE]
@@ -289,18 +314,38 @@ def _only(sketch: Sketch, modules: tuple[str, ...]) -> Sketch:
     return left
 
 
-@contextmanager
-def _changed(file: Path) -> Iterator[Path]:
-    """The same cluster with another setting, beside the files that its file names."""
-    data = yaml.safe_load(file.read_text())
-    server = data["spec"]["kubernetes"].setdefault("apiServer", {})
+def _new_settings(spec: dict[str, Any]) -> None:
+    """What is well for everybody."""
     name, _, value = _ARGUMENT.removeprefix("--").partition("=")
-    server.setdefault("extraArgs", {})[name] = value
-    etcd = data["spec"].setdefault("etcd", {})
-    etcd.setdefault("tuning", {})["quotaMib"] = _QUOTA_MIB
-    proxy = data["spec"]["kubernetes"].setdefault("kubeProxy", {})
-    if proxy.get("mode") != "none":
-        proxy.setdefault("config", {})[_PROXY] = -998
+    _within(spec, "kubernetes", "apiServer", "extraArgs")[name] = value
+    _within(spec, "etcd", "tuning")["quotaMib"] = _QUOTA_MIB
+    if _within(spec, "kubernetes", "kubeProxy").get("mode") != "none":
+        _within(spec, "kubernetes", "kubeProxy", "config")[_PROXY] = -998
+
+
+def _bad_argument(spec: dict[str, Any]) -> None:
+    """What no API server starts with."""
+    arguments = _within(spec, "kubernetes", "apiServer", "extraArgs")
+    arguments["admission-control-config-file"] = "/nowhere.yaml"
+
+
+def _bad_kubelet(spec: dict[str, Any]) -> None:
+    """What no kubelet starts with."""
+    _within(spec, "kubernetes", "kubelet", "config")["noSuchSetting"] = 1
+
+
+def _within(spec: dict[str, Any], *keys: str) -> dict[str, Any]:
+    """A part of a file, made if it is not there."""
+    for key in keys:
+        spec = spec.setdefault(key, {})
+    return spec
+
+
+@contextmanager
+def _changed(file: Path, change: Callable[[dict[str, Any]], None]) -> Iterator[Path]:
+    """The same cluster with other settings, beside the files that its file names."""
+    data = yaml.safe_load(file.read_text())
+    change(data["spec"])
     with tempfile.TemporaryDirectory() as directory:
         (Path(directory) / "files").symlink_to(file.parent / "files")
         other = Path(directory) / file.name

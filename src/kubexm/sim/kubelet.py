@@ -1,7 +1,8 @@
 """The kubelet of a simulated host: what it was started with, and what keeps it from running.
 
 It ends when something is missing and systemd starts it again, so that it runs as soon as all is
-there: what it needs is looked at whenever somebody asks.
+there: what it needs is looked at whenever somebody asks. Once it runs it goes by the settings that
+it has read, whatever their file says by then.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import msgspec
+from msgspec.structs import replace
 
 from kubexm.common import layout
 from kubexm.sim import containers
@@ -57,6 +59,8 @@ class Started(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a kubelet was started with."""
 
     config: str = ""
+    settings: str = ""
+    """What was in that file."""
     kubeconfig: str = ""
     bootstrap: str = ""
     node: str = ""
@@ -89,23 +93,37 @@ def node_name(shell: Shell, override: str = "") -> str:
 
 def obstacle(shell: Shell) -> str:
     """Why it does not run; nothing if it does."""
-    return shell.state.follows("kubelet:obstacle", lambda: _obstacle(shell))
+    return _state(shell)[1]
 
 
 def configuration(shell: Shell) -> Object:
     """Its settings; empty if it has none, or none that it can read."""
-    found = started(shell)
-    return {} if found is None else _read(shell, found.config)[0]
+    return _state(shell)[0]
 
 
-def _obstacle(shell: Shell) -> str:
+def written(shell: Shell, path: str) -> str:
+    """What its settings say where it is told to look for them; nothing if there is no such file."""
+    return shell.files.read(path).decode(errors="replace") if _is_file(shell, path) else ""
+
+
+def _state(shell: Shell) -> tuple[Object, str]:
+    """Its settings, and why it does not run by them."""
+    return shell.state.follows("kubelet:state", lambda: _found(shell))
+
+
+def _found(shell: Shell) -> tuple[Object, str]:
     if (found := started(shell)) is None:
-        return "kubelet.service is not started"
-    return next(_obstacles(shell, found), "")
+        return {}, "kubelet.service is not started"
+    now = replace(found, settings=written(shell, found.config))
+    for one in (found, now):
+        settings, wrong = _read(one)
+        why = next(_obstacles(shell, one, settings, wrong), "")
+        if not why:
+            break
+    return settings, why
 
 
-def _obstacles(shell: Shell, found: Started) -> Iterator[str]:
-    settings, wrong = _read(shell, found.config)
+def _obstacles(shell: Shell, found: Started, settings: Object, wrong: str) -> Iterator[str]:
     if wrong:
         yield f"failed to load kubelet config file, path: {found.config}, error: {wrong}"
     if not (_is_file(shell, found.kubeconfig) or _is_file(shell, found.bootstrap)):
@@ -133,14 +151,14 @@ def _runtime_obstacles(shell: Shell, settings: Object) -> Iterator[str]:
         yield f"cgroup driver is {driver!r}, and that of containerd {theirs!r}"
 
 
-def _read(shell: Shell, path: str) -> tuple[Object, str]:
-    """The settings in a file, and what is wrong with them."""
-    if not path:
+def _read(found: Started) -> tuple[Object, str]:
+    """The settings that it has read, and what is wrong with them."""
+    if not found.config:
         return {}, "no --config was given"
-    if not _is_file(shell, path):
-        return {}, f"open {path}: no such file or directory"
+    if not found.settings:
+        return {}, f"open {found.config}: no such file or directory"
     try:
-        settings = document(shell.files.read(path))
+        settings = document(found.settings.encode())
     except Unreadable as error:
         return {}, str(error)
     if (settings.get("apiVersion"), settings.get("kind")) != _KIND:

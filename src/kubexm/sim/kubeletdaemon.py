@@ -25,6 +25,7 @@ class Kubelet(Daemon):
         override = start.option("--hostname-override")
         started = kubelet.Started(
             config=start.option("--config"),
+            settings=kubelet.written(start.shell, start.option("--config")),
             kubeconfig=start.option("--kubeconfig"),
             bootstrap=start.option("--bootstrap-kubeconfig"),
             node=kubelet.node_name(start.shell, override),
