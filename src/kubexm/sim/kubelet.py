@@ -114,13 +114,18 @@ def _state(shell: Shell) -> tuple[Object, str]:
 def _found(shell: Shell) -> tuple[Object, str]:
     if (found := started(shell)) is None:
         return {}, "kubelet.service is not started"
-    now = replace(found, settings=written(shell, found.config))
-    for one in (found, now):
-        settings, wrong = _read(one)
-        why = next(_obstacles(shell, one, settings, wrong), "")
-        if not why:
-            break
-    return settings, why
+    state = _started_so(shell, found)
+    # One that has ended is started again, and reads them again.
+    return _started_so(shell, _anew(shell, found)) if state[1] else state
+
+
+def _anew(shell: Shell, found: Started) -> Started:
+    return replace(found, settings=written(shell, found.config))
+
+
+def _started_so(shell: Shell, found: Started) -> tuple[Object, str]:
+    settings, wrong = _read(found)
+    return settings, next(_obstacles(shell, found, settings, wrong), "")
 
 
 def _obstacles(shell: Shell, found: Started, settings: Object, wrong: str) -> Iterator[str]:
