@@ -338,7 +338,10 @@ def test_kubelets_that_do_not_start_are_told_with_the_cause_and_mended(life: Lif
     failed = life.control.create()
 
     assert failed.code == 1
-    for said in (failed.told()[host] for host in HOSTS):
+    kubelets = {"node1": "control-plane/init", "node2": "workers/join", "node3": "workers/join"}
+    for host, part in kubelets.items():
+        unit = failed.data["result"]["nodeResults"][f"create-cluster/{part}/kubelet"]
+        said = unit["hostResults"][host]["message"]
         assert "60 s after its start port 10248 is closed" in said
         assert "imageGCHighThresholdPercent" in said
     life.control.declare(ROLES, OF_HOSTS, **CHANGED)

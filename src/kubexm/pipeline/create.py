@@ -202,8 +202,9 @@ def waits(
             # A kubelet that does not start with new settings keeps them from the others.
             *on_all("control-plane/init"),
         ),
+        # Without a kubelet no pod takes them.
         **{
-            f"control-plane/settings/{host}": on_same(_member(ctx, host))
+            f"control-plane/settings/{host}": on_same(_kubelet(ctx, host))
             for host in ctx.control_planes
         },
         # What its new settings need of hosts is there once these are members.
@@ -264,6 +265,13 @@ def _of_group(part: str, group: str, whole: frozenset[str]) -> str:
 def _member(ctx: ClusterContext, host: str) -> str:
     """What makes a host a control plane."""
     return _BEGUN if host == ctx.first else f"control-plane/join/{host}"
+
+
+def _kubelet(ctx: ClusterContext, host: str) -> str:
+    """What has the kubelet of a control plane run with its settings."""
+    if host == ctx.first:
+        return "control-plane/init/kubelet"
+    return f"control-plane/join/{host}-kubelet"
 
 
 def _for_registry(ctx: ClusterContext) -> tuple[str, ...]:
