@@ -21,7 +21,7 @@ spec:
     - {{name: "node[1:3]", address: "10.99.0.[11:13]", arch: {arch}}}
   roleGroups: {{control-plane: [node1], worker: [node2, node3]}}
   kubernetes: {{version: {kubernetes}}}
-{etcd}  endpoint: {{kind: haproxy}}
+  endpoint: {{kind: haproxy}}
   network: {{plugin: routed}}
   dns: {{upstream: []}}
   storage: {{localPath: {{enabled: true}}}}
@@ -41,11 +41,9 @@ def kubexm() -> Path:
     return found
 
 
-def write_cluster(place: Path, kubernetes: str, etcd: str, extra: Sequence[str]) -> None:
-    """The cluster file that the bundle is for; the version of etcd is named if need be."""
-    named = f"  etcd: {{version: {etcd}}}\n" if etcd else ""
-    arch = assembling.architecture()
-    text = _CLUSTER.format(kubernetes=kubernetes, arch=arch, etcd=named)
+def write_cluster(place: Path, kubernetes: str, extra: Sequence[str]) -> None:
+    """The cluster file that the bundle is for."""
+    text = _CLUSTER.format(kubernetes=kubernetes, arch=assembling.architecture())
     if "helm" in extra:
         # Who has a chart to install needs helm; this one is empty.
         tarballs.write_packed(place / "chart.tgz", {"chart/Chart.yaml": _CHART})

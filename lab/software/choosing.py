@@ -66,17 +66,8 @@ class Choices:
         return (each for each in self.all if each.component == component)
 
     @property
-    def named_etcd(self) -> str:
-        """The version of etcd that a cluster file has to name; nothing if kubeadm expects it."""
-        tag = catalog.read().expected(self.kubernetes)
-        return "" if self.etcd == _of_tag(tag) else self.etcd
-
-    @property
     def deviations(self) -> tuple[str, ...]:
-        told = tuple(each.told for each in self.all if each.told)
-        # kubeadm would take the one that it expects, so it has to be told.
-        hint = f"a cluster file needs `etcd: {{version: {self.named_etcd}}}` where pods run etcd"
-        return (*told, hint) if self.named_etcd else told
+        return tuple(each.told for each in self.all if each.told)
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,7 @@ def _upstream(wish: Wish, root: Path, told: Told) -> Path:
     home = root / "fetching"
 
     def build(half: Path) -> None:
-        _begin(half, key, kubernetes, "", wish.extra)
+        _begin(half, key, kubernetes, wish.extra)
         fetching.fetch(half, home, told)
 
     if not _is_there(place, key):
@@ -120,7 +120,7 @@ def _assemble(
     """Put everything into a directory that is going to be at another place."""
     half, place = places
     choices = workshop.choices
-    _begin(half, key, choices.kubernetes, choices.named_etcd, extra)
+    _begin(half, key, choices.kubernetes, extra)
     (half / "deviations.txt").write_text("".join(f"{line}\n" for line in choices.deviations))
     told("files: begin")
     made = assembling.files(workshop, half / "files")
@@ -130,13 +130,13 @@ def _assemble(
     (half / "catalog.toml").write_text(text)
 
 
-def _begin(half: Path, key: str, kubernetes: str, etcd: str, extra: Sequence[str]) -> None:
+def _begin(half: Path, key: str, kubernetes: str, extra: Sequence[str]) -> None:
     """What every directory of software has, wherever it comes from."""
     for name in ("files", "images"):
         (half / name).mkdir()
     (half / "catalog.toml").write_text("# Nothing is otherwise than in kubexm's own catalog.\n")
     (half / "deviations.txt").write_text("")
-    bundles.write_cluster(half, kubernetes, etcd, extra)
+    bundles.write_cluster(half, kubernetes, extra)
     (half / _MARK).write_text(json.dumps({"key": key, "kubernetes": kubernetes}))
 
 

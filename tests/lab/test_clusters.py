@@ -68,6 +68,7 @@ rules: [{level: %s}]
 PATCH = {
     "spec": {"containers": [{"name": "etcd", "resources": {"requests": {"memory": "123Mi"}}}]},
 }
+PATCHED = {"kubeadm": {"patches": {"etcd": "etcd.yaml"}}}
 KEEPER = """
 apiVersion: v1
 kind: PersistentVolumeClaim
@@ -318,10 +319,8 @@ def test_a_changed_audit_policy_has_the_api_server_begin_anew(life: Life) -> Non
 
 
 def test_a_changed_pod_of_the_control_plane_runs_when_that_is_said(life: Life) -> None:
-    patch = life.control.file.with_name("etcd.yaml")
-    patch.write_text(yaml.safe_dump(PATCH))
-    kubeadm = {"kubeadm": {"patches": {"etcd": patch.name}}}
-    life.control.declare(ROLES, OF_HOSTS, **{**CHANGED, "kubernetes": {**KUBELET, **kubeadm}})
+    life.control.file.with_name("etcd.yaml").write_text(yaml.safe_dump(PATCH))
+    life.control.declare(ROLES, OF_HOSTS, **{**CHANGED, "kubernetes": {**KUBELET, **PATCHED}})
 
     changed = life.control.create()
 
@@ -333,7 +332,7 @@ def test_a_changed_pod_of_the_control_plane_runs_when_that_is_said(life: Life) -
 
 def test_kubelets_that_do_not_start_are_told_with_the_cause_and_mended(life: Life) -> None:
     wrong = {"kubelet": {**KUBELET["kubelet"], "config": {"imageGCHighThresholdPercent": 1}}}
-    life.control.declare(ROLES, OF_HOSTS, **{**CHANGED, "kubernetes": wrong})
+    life.control.declare(ROLES, OF_HOSTS, **{**CHANGED, "kubernetes": {**wrong, **PATCHED}})
 
     failed = life.control.create()
 
@@ -344,7 +343,7 @@ def test_kubelets_that_do_not_start_are_told_with_the_cause_and_mended(life: Lif
         said = unit["hostResults"][host]["message"]
         assert "60 s after its start port 10248 is closed" in said
         assert "imageGCHighThresholdPercent" in said
-    life.control.declare(ROLES, OF_HOSTS, **CHANGED)
+    life.control.declare(ROLES, OF_HOSTS, **{**CHANGED, "kubernetes": {**KUBELET, **PATCHED}})
     mended = life.control.create()
     assert mended.code == 0, mended.err
     life.control.await_health()

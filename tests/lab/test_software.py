@@ -12,6 +12,8 @@ import pytest
 from msgspec.structs import replace
 from tests.resource import depot as depots
 
+from kubexm.app import planning
+from kubexm.app.params import ClusterParams, OperationParams, PlanParams
 from kubexm.resource import bundle, keys, layout
 from kubexm.resource import catalog as catalogs
 from kubexm.resource.entries import Arch
@@ -167,14 +169,24 @@ def test_deviations_name_what_was_wanted_and_what_came() -> None:
     )
 
 
-def test_an_etcd_that_kubeadm_does_not_expect_has_to_be_named() -> None:
-    expected = Choices("v1.35.4", "v3.6.6", (), ())
-    other = Choices("v1.35.4", "v3.6.8", (), ())
+@pytest.mark.parametrize(
+    ("kubernetes", "etcd", "named"),
+    [(KUBERNETES, "v3.6.8", None), ("v1.35.4", "v3.6.6", None), ("v1.35.4", "v3.6.8", "3.6.8-0")],
+)
+def test_kubeadm_is_told_of_an_etcd_that_it_does_not_expect(
+    kubernetes: str, etcd: str, named: str | None, tmp_path: Path
+) -> None:
+    workshop = _workshop(kubernetes, tmp_path, etcd)
+    catalog_ = tmp_path / "catalog.toml"
+    catalog_.write_text(overlay.text(workshop.choices, _made(workshop), tmp_path, "amd64"))
+    bundles.write_cluster(tmp_path, kubernetes, ("helm",))
+    cluster = ClusterParams(tmp_path / "cluster.yaml", catalogs=(catalog_,))
 
-    assert (expected.named_etcd, expected.deviations) == ("", ())
-    assert other.deviations == (
-        "a cluster file needs `etcd: {version: v3.6.8}` where pods run etcd",
-    )
+    graph = planning.plan(PlanParams(OperationParams(cluster))).graph
+
+    init = graph.nodes["create-cluster/control-plane/prepare/kubeadm-config"]
+    image = init.step.params["data"]["stacked_etcd"]["image"]
+    assert (image or {}).get("tag") == named
 
 
 def test_coredns_is_built_without_the_plugins_that_are_left_out() -> None:
@@ -401,10 +413,10 @@ def test_what_was_made_of_packages_that_are_gone_is_taken_as_it_is(answers: Answ
     assert making._workshop(wish, root, print).choices == first.choices
 
 
-def _workshop(kubernetes: str, root: Path) -> Workshop:
-    """As if all versions of the catalog could be had."""
+def _workshop(kubernetes: str, root: Path, etcd: str = "") -> Workshop:
+    """As if all versions of the catalog could be had; of etcd perhaps this one for pods."""
     default = catalog.read().default
-    stacked = f"v{catalog.read().expected(kubernetes).partition('-')[0]}"
+    stacked = etcd or f"v{catalog.read().expected(kubernetes).partition('-')[0]}"
     names = {*recipe.GO, "haproxy", "nginx", "pause", "crictl"} - {"kubernetes"}
     choices = [
         Choice("kubernetes", kubernetes, kubernetes),
