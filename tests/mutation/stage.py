@@ -242,7 +242,9 @@ class Stage:
     def _spread(self, graph: ExecutionGraph, bad: ExecutionGraph) -> Iterator[tuple[str, str]]:
         """Who takes settings that the first control plane does not start with."""
         with self._world() as world:
-            self._run(world, graph)
+            if why := _trouble(self._run(world, graph)):
+                yield "the run", why  # which may end otherwise each time
+                return
             before = {name: self._begun(world, name) for name in self._planes[1:]}
             self._run(world, bad)
             if taken := [name for name, was in before.items() if self._begun(world, name) != was]:
