@@ -25,6 +25,9 @@ from kubexm.resource.images import Image
 from kubexm.resource.materials import BillOfMaterials
 from kubexm.resource.store import Store
 
+_LARGE = 4 << 20
+"""Bytes from which on a file that is there is not read for nothing."""
+
 
 def contents(path: Path) -> Manifest:
     """What is in a bundle, by a look at its beginning; `InvalidFile` if it is none."""
@@ -48,7 +51,7 @@ async def load(path: Path, store: Store, progress: Progress | None = None) -> Ma
     """
     manifest = await in_thread(contents, path)
     await in_thread(_require_room, manifest, store)
-    steps = bundle_archive.walked(path, manifest, partial(_storing, store))
+    steps = bundle_archive.walked(path, manifest, partial(_storing, store, manifest.blobs))
     damages = await driven(steps, path.name, manifest.size, progress)
     if damages:
         message = f"the bundle is damaged: {counted(len(damages), 'file')} of it"
@@ -83,9 +86,9 @@ def _require_room(manifest: Manifest, store: Store) -> None:
 
 
 @contextmanager
-def _storing(store: Store, digest: str) -> Iterator[Sink | None]:
+def _storing(store: Store, sizes: Mapping[str, int], digest: str) -> Iterator[Sink | None]:
     """A place in the store for a file, unless it is there as it has to be."""
-    if _is_sound(digest, store):
+    if _is_sound(digest, sizes[digest], store):
         yield None
         return
     part = store.new_part()
@@ -97,9 +100,12 @@ def _storing(store: Store, digest: str) -> Iterator[Sink | None]:
         part.close()
 
 
-def _is_sound(digest: str, store: Store) -> bool:
-    if not store.has(digest):
+def _is_sound(digest: str, size: int, store: Store) -> bool:
+    """Whether the store has a file; a large one is read by who takes it, and checked then."""
+    if not store.has(digest) or store.path(digest).stat().st_size != size:
         return False
+    if size > _LARGE:
+        return True
     with store.open(digest) as file:
         return file_digest(file, "sha256").hexdigest() == digest
 
