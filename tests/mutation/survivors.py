@@ -94,6 +94,8 @@ SURVIVORS = (
     Survivor(_AT_ONCE, before="join/*kubelet", after="network/ready/nodes"),
     Survivor(_AT_ONCE, before="control-plane/init/kubelet", after="network/ready/nodes"),
     Survivor(_AT_ONCE, before="control-plane/settings/*", after="network/ready/nodes"),
+    Survivor(_AT_ONCE, before="join/*kubelet", after="control-plane/settings/*"),
+    Survivor(_AT_ONCE, before="control-plane/init/kubelet", after="control-plane/settings/*"),
     Survivor(_NOTHING_NEW, before="*/settings/*", after="control-plane/kube-proxy/*"),
     Survivor(_NOTHING_NEW, before="*/join/*", after="control-plane/kube-proxy/*"),
     Survivor(_PULLED, before="container-runtime/*/images/*", after="*", play="own-registry"),
