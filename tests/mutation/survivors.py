@@ -30,6 +30,7 @@ _AGAIN = "who needs it tries again until it answers"
 _PATCH = "a change that is not made to a pod leaves a pod that runs"
 _OWN = "an add-on may need names and volumes, but none of these does"
 _SCHEDULER = "a kernel loads the way of scheduling that it is asked for by itself"
+_UNREAD = "nothing goes by what a node is marked with"
 _LINK = "a kernel loads it when the first such link is made"
 _LATER = "CoreDNS answers without it, and it runs when its turn comes"
 _UNAWAITED = "nobody waits until it runs"
@@ -55,10 +56,13 @@ SURVIVORS = (
     Survivor("`ip_vs` brings it along", step="kernel/nf_conntrack"),
     Survivor(_SCHEDULER, step="kernel/ip_vs_*"),
     Survivor(_LINK, step="kernel/dummy"),
+    Survivor("no host of that kind asks for it", step="assets/files/*-arm64", play="mixed-arch"),
+    Survivor(_UNREAD, step="network/marks/*"),
     Survivor("the first has the address as long as it is there", step="kube-vip/others"),
     # Order.
     Survivor("`ip_vs` brings it along", before="kernel/nf_conntrack", after="kernel/settings"),
     Survivor(_LINK, before="kernel/dummy", after="kernel/settings"),
+    Survivor(_UNREAD, before="control-plane/join/*", after="network/marks/*"),
     Survivor("kube-proxy comes long after", before="kernel/ip_vs_*", after="service/containerd"),
     Survivor("its first pod waits for it", before="plugins/cni-plugins", after="*", play="cilium"),
     Survivor(_LATER, before="images/k8s-dns-node-cache", after="*"),
