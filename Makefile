@@ -110,8 +110,8 @@ FLEET := tests/lab/test_fleet.py
 CLUSTERS := $(addprefix tests/lab/,test_real_quickstart.py test_clusters.py test_cluster_trouble.py \
   test_cluster_failures.py test_ha_clusters.py)
 
-# They ask every kubeadm and containerd that was made whether they read what templates write.
-READERS := tests/templates/test_kubeadm.py tests/templates/test_programs.py
+# They ask every kubeadm, kubectl and containerd that was made whether they read what we write.
+READERS := tests/templates/test_kubeadm.py tests/templates/test_programs.py tests/document/test_foreign.py
 
 # KUBERNETES=v1.35 makes clusters of another version than the newest. KUBEXM_LAB_UPSTREAM=1 has what
 # they are made of fetched from the sites of its projects, here and wherever else a cluster is made.

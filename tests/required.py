@@ -22,7 +22,10 @@ _OF_THE_MACHINE = (
     "this machine has no packet filter",
     "this kernel makes no links",
 )
-_OF_THE_SOFTWARE = ("no kubeadm is at hand", "no containerd for version 3 is at hand")
+_OF_THE_SOFTWARE = (
+    *("no kubeadm is at hand", "no kubectl is at hand"),
+    "no containerd for version 3 is at hand",
+)
 """Made for the lab, in half an hour: `make test` goes without where it is not there yet."""
 _HAS_SOFTWARE = any(parts.home().glob("*/software.json"))
 

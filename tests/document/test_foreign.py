@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.templates import programs
 
 from kubexm.document import foreign
 from kubexm.errors import InvalidFile
@@ -80,7 +80,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("text", VALUES)
-def test_words_mean_what_those_programs_take_them_for(text: str) -> None:
+def test_words_mean_what_those_kubectlstake_them_for(text: str) -> None:
     document = foreign.parse(f"w: {text}\n")
 
     assert document.notes == ()
@@ -111,15 +111,17 @@ def test_a_mapping_that_is_named_brings_its_keys_and_keeps_its_own() -> None:
     }
 
 
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl here")
 def test_kubectl_reads_the_same(tmp_path: Path) -> None:
+    if not (kubectls := programs.every("kubectl")):
+        pytest.skip("no kubectl is at hand: python -m lab software")
     words = "".join(f"- {text}\n" for text in VALUES)
     file = tmp_path / "a.yaml"
     file.write_text(f"apiVersion: v1\nkind: A\nmetadata: {{name: a}}\nwords:\n{words}")
-    command = ["kubectl", "label", "--local", "-f", str(file), "-o", "json", "a=b"]
+    asked = ("label", "--local", "-f", str(file), "-o", "json", "a=b")
     env = {"KUBECONFIG": "/dev/null", "HOME": str(tmp_path), "PATH": "/usr/bin:/usr/local/bin"}
 
-    said = subprocess.run(command, capture_output=True, check=True, env=env).stdout
-    found: Any = json.loads(said)["words"]
+    for kubectl in kubectls:
+        said = subprocess.run([kubectl, *asked], capture_output=True, check=True, env=env).stdout
+        found: Any = json.loads(said)["words"]
 
-    assert found == [*VALUES.values()]
+        assert found == [*VALUES.values()], kubectl
