@@ -467,6 +467,31 @@ class TestLoading:
         sizes = {digest: other.path(digest).stat().st_size for digest in manifest.blobs}
         assert sizes == manifest.blobs
 
+    @pytest.mark.parametrize("is_large", [False, True])
+    async def test_of_files_that_are_there_only_large_ones_are_not_read(
+        self,
+        depot: Depot,
+        wanted: BillOfMaterials,
+        store: Store,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        is_large: bool,
+    ) -> None:
+        manifest = await built(depot, wanted, store, tmp_path / "b.tar.zst")
+        await bundle.load(tmp_path / "b.tar.zst", other := Store(tmp_path / "other"))
+        files = {file.sha256 for file in manifest.artifacts.values()}
+        whole = {digest: other.path(digest).read_bytes() for digest in files}
+        for digest, data in whole.items():
+            other.path(digest).chmod(0o644)
+            other.path(digest).write_bytes(b"\0" * len(data))
+        if is_large:
+            monkeypatch.setattr(bundle, "_LARGE", 0)
+
+        await bundle.load(tmp_path / "b.tar.zst", other)
+
+        found = {digest: other.path(digest).read_bytes() for digest in files}
+        assert (found == whole) is not is_large
+
     async def test_a_disk_without_room_is_told_before_anything_is_written(
         self, depot: Depot, wanted: BillOfMaterials, store: Store, tmp_path: Path
     ) -> None:
